@@ -1,0 +1,47 @@
+"""The errors a user can cause. Each carries one line that names the offender.
+
+The command line prints ``voxveil: error: <message>`` and exits with
+:attr:`VoxveilError.exit_code`; a traceback is shown for bugs only.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "IncompleteInputError",
+    "InputError",
+    "MissingExtraError",
+    "ParamsError",
+    "PrivacyError",
+    "VoxveilError",
+]
+
+
+class VoxveilError(Exception):
+    """A fault in what voxveil was given: file, utterance or parameter, what was got, what is allowed."""
+
+    exit_code = 2
+
+
+class InputError(VoxveilError):
+    """A file, utterance or argument that cannot be used."""
+
+
+class ParamsError(VoxveilError):
+    """A wrong, unknown or missing parameter, named by its dotted path."""
+
+
+class IncompleteInputError(InputError):
+    """The output of an earlier stage is absent, unfinished or changed since it was finished."""
+
+
+class PrivacyError(VoxveilError):
+    """Something would weaken, or fail to account for, the privacy guarantee. Nothing was released."""
+
+    exit_code = 3
+
+
+class MissingExtraError(VoxveilError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; it comes with: pip install 'voxveil[{extra}]'")
