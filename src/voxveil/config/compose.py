@@ -1,0 +1,104 @@
+"""Compose params.yaml from the defaults and a small overlay, with every knob explained."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from voxveil.config.load import parse_params, read_mapping
+from voxveil.config.model import Params
+from voxveil.errors import ParamsError
+from voxveil.storage.atomic import write_text
+
+__all__ = ["compose", "overlay_names", "params_text", "to_mapping", "use_overlay"]
+
+
+def overlay_names(folder: Path) -> list[str]:
+    """Return the overlays in ``folder`` (``params/``)."""
+    return sorted(path.stem for path in Path(folder).glob("*.yaml"))
+
+
+def compose(overlay: Path) -> Params:
+    """Return the checked parameters of an overlay file over the defaults."""
+    content = read_mapping(overlay)
+    base = dict(content.get("base") or {})
+    base.setdefault("scale", Path(overlay).stem)
+    return parse_params({**content, "base": base})
+
+
+def use_overlay(name: str, root: Path) -> Path:
+    """Rewrite ``root/params.yaml`` from ``root/params/NAME.yaml``; return its path."""
+    overlay = root / "params" / f"{name}.yaml"
+    if not overlay.is_file():
+        known = ", ".join(overlay_names(root / "params")) or "none"
+        raise ParamsError(f"no overlay {name!r} in {root / 'params'}; known: {known}")
+    path = root / "params.yaml"
+    write_text(path, params_text(compose(overlay)))
+    return path
+
+
+def to_mapping(section: Any) -> Any:
+    """Return a section as plain nested dictionaries."""
+    if dataclasses.is_dataclass(section) and not isinstance(section, type):
+        return {f.name: to_mapping(getattr(section, f.name)) for f in dataclasses.fields(section)}
+    if isinstance(section, Mapping):
+        return {key: to_mapping(value) for key, value in section.items()}
+    return section
+
+
+def params_text(params: Params) -> str:
+    """Return the text of params.yaml: every knob, each with its one-line explanation."""
+    lines = [
+        f"# Written by 'voxveil params use {params.base.scale}'. Edit values freely; unknown keys are refused."
+    ]
+    for field in dataclasses.fields(params):
+        value = getattr(params, field.name)
+        doc = field.metadata.get("doc") or (type(value).__doc__ or "").splitlines()[0]
+        lines += ["", f"# {doc}"]
+        lines += _lines(field.name, value, 0)
+    return "\n".join(lines) + "\n"
+
+
+def _lines(name: str, value: Any, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    children = _children(value)
+    if children is None:
+        yield f"{indent}{name}: {_scalar_text(value)}"
+        return
+    if not children:
+        yield f"{indent}{name}: {{}}"
+        return
+    yield f"{indent}{name}:"
+    for child, item, doc in children:
+        child_lines = list(_lines(child, item, depth + 1))
+        if doc and len(child_lines) == 1:
+            yield f"{child_lines[0]}  # {doc}"
+        else:
+            if doc:
+                yield f"{indent}  # {doc}"
+            yield from child_lines
+
+
+def _children(value: Any) -> list[tuple[str, Any, str]] | None:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f.name, getattr(value, f.name), f.metadata.get("doc", "")) for f in dataclasses.fields(value)]
+    if isinstance(value, Mapping):
+        return [(key, item, "") for key, item in value.items()]
+    return None
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, float):
+        # PyYAML reads 1e-05 as text; a float always shows its point.
+        text = f"{value:.12g}"
+        if "e" in text:
+            mantissa, exponent = text.split("e")
+            text = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
+        return text if "." in text or "e" in text else f"{text}.0"
+    dumped = typing.cast(str, yaml.safe_dump(value, default_flow_style=True))
+    return dumped.removesuffix("\n").removesuffix("...").strip()

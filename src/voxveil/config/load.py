@@ -1,0 +1,173 @@
+"""Parse parameters strictly: an unknown, missing or wrong key fails with its dotted path."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import yaml
+
+from voxveil.config.model import Params
+from voxveil.errors import ParamsError
+
+__all__ = ["load_params", "parse_params", "read_mapping"]
+
+_T = TypeVar("_T")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
+
+
+def load_params(path: Path) -> Params:
+    """Read and check a params file (YAML, or JSON as Kubeflow passes it)."""
+    return parse_params(read_mapping(path), complete=True)
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Read a YAML file whose top level is a mapping."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParamsError(f"{path}: no such params file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ParamsError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise ParamsError(f"{path}: the top level must be a mapping, got {type(content).__name__}")
+    return content
+
+
+def parse_params(content: Mapping[str, Any], *, complete: bool = False) -> Params:
+    """Turn a mapping into checked :class:`Params`.
+
+    Args:
+        content: Sections by name.
+        complete: Every key must be present (a params file); otherwise defaults fill in.
+
+    Raises:
+        ParamsError: With the dotted path, what was got and what is allowed.
+    """
+    params = _section(Params, content, "", complete)
+    _check_references(params)
+    return params
+
+
+def _section(kind: type[_T], content: Any, path: str, complete: bool) -> _T:
+    if not isinstance(content, Mapping):
+        raise ParamsError(f"{path or 'params'}: must be a mapping, got {_show(content)}")
+    hints = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for key in content:
+        if key not in fields:
+            raise ParamsError(f"{_join(path, key)}: unknown parameter; known here: {', '.join(sorted(fields))}")
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        where = _join(path, name)
+        if name in content:
+            values[name] = _value(hints[name], content[name], where, field.metadata, complete)
+        elif complete:
+            raise ParamsError(f"{where}: missing; 'voxveil params use NAME' writes every parameter")
+    return kind(**values)
+
+
+def _value(kind: Any, value: Any, path: str, rules: Mapping[str, Any], complete: bool) -> Any:
+    if value is None:
+        raise ParamsError(f"{path}: null is not allowed; leave the parameter out or give a value")
+    if isinstance(value, str) and "{{" in value:
+        raise ParamsError(f"{path}: got the unexpanded placeholder {value!r}")
+    if dataclasses.is_dataclass(kind):
+        return _section(typing.cast("type[Any]", kind), value, path, complete)
+    if get_origin(kind) is dict:
+        return _table(get_args(kind)[1], value, path, complete)
+    if isinstance(kind, types.UnionType):
+        raise TypeError(f"{path}: unions are not used in the parameter model")
+    result = _scalar(kind, value, path)
+    _check_range(result, path, rules)
+    return result
+
+
+def _table(kind: Any, value: Any, path: str, complete: bool) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ParamsError(f"{path}: must be a mapping from names to sections, got {_show(value)}")
+    for name in value:
+        if not isinstance(name, str) or not _NAME.match(name):
+            raise ParamsError(f"{_join(path, name)}: a name has letters, digits, '_' and '-' only")
+    return {name: _section(kind, item, _join(path, name), complete) for name, item in value.items()}
+
+
+def _scalar(kind: Any, value: Any, path: str) -> Any:
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        raise ParamsError(f"{path}: must be true or false, got {_show(value)}")
+    if kind is str:
+        if isinstance(value, str):
+            return value
+        raise ParamsError(f"{path}: must be text, got {_show(value)}")
+    if isinstance(value, bool):
+        raise ParamsError(f"{path}: must be a number, got {_show(value)}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ParamsError(f"{path}: must be a number, got {_show(value)}") from None
+    if not math.isfinite(number):
+        raise ParamsError(f"{path}: must be a finite number, got {_show(value)}")
+    if kind is int:
+        # Kubeflow passes whole numbers as 3.0, YAML writers as 2e+06.
+        if number != int(number):
+            raise ParamsError(f"{path}: must be a whole number, got {_show(value)}")
+        return value if isinstance(value, int) else int(number)
+    return number
+
+
+def _check_range(value: Any, path: str, rules: Mapping[str, Any]) -> None:
+    low, high, above, one_of = (rules.get(name) for name in ("low", "high", "above", "one_of"))
+    if one_of and value not in one_of:
+        raise ParamsError(f"{path}: must be one of {', '.join(one_of)}, got {_show(value)}")
+    if low is not None and value < low:
+        raise ParamsError(f"{path}: must be at least {low}, got {_show(value)}")
+    if high is not None and value > high:
+        raise ParamsError(f"{path}: must be at most {high}, got {_show(value)}")
+    if above is not None and value <= above:
+        raise ParamsError(f"{path}: must be above {above}, got {_show(value)}")
+
+
+def _check_references(params: Params) -> None:
+    for section, variants in (
+        ("train_pitch", params.train_pitch.variants),
+        ("train_content", params.train_content.variants),
+    ):
+        for name, variant in variants.items():
+            where = f"{section}.variants.{name}.epsilon"
+            if variant.mechanism == "identity" and variant.epsilon != 0:
+                raise ParamsError(f"{where}: the identity mechanism has no epsilon (it is infinite); must be 0")
+            if variant.mechanism != "identity" and variant.epsilon <= 0:
+                raise ParamsError(f"{where}: must be above 0, got {variant.epsilon:g}")
+    for name, system in params.systems.items():
+        for field, variants in (
+            ("pitch", params.train_pitch.variants),
+            ("content", params.train_content.variants),
+        ):
+            variant = getattr(system, field)
+            if variant not in variants:
+                raise ParamsError(
+                    f"systems.{name}.{field}: no variant {variant!r} in train_{field}.variants;"
+                    f" known: {', '.join(sorted(variants)) or 'none'}"
+                )
+    if params.systems and params.transcribe.variant not in params.train_content.variants:
+        raise ParamsError(
+            f"transcribe.variant: no variant {params.transcribe.variant!r} in train_content.variants;"
+            f" known: {', '.join(sorted(params.train_content.variants)) or 'none'}"
+        )
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

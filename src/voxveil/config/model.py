@@ -1,0 +1,221 @@
+"""Every parameter of voxveil: a section per stage, the systems, and ``base``.
+
+The defaults are those of scale ``quickstart``; ``params/*.yaml`` hold what differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from voxveil.config.fields import knob, table
+
+__all__ = [
+    "AnonymizeParams",
+    "BaseParams",
+    "BundleParams",
+    "ContentVariant",
+    "EvaluateParams",
+    "Params",
+    "PitchVariant",
+    "PrepareParams",
+    "ReportParams",
+    "ScoreParams",
+    "SpeakerParams",
+    "SynthesisParams",
+    "SystemParams",
+    "TrainAttackerParams",
+    "TrainContentParams",
+    "TrainPitchParams",
+    "TrainSpeakerParams",
+    "TrainVocoderParams",
+    "TranscribeParams",
+]
+
+
+@dataclass(frozen=True)
+class BaseParams:
+    """What every stage shares."""
+
+    scale: str = knob("quickstart", "name of the overlay this file was composed from")
+    seed: int = knob(17, "seed of all public randomness (never of noise on private values)", low=0)
+    threads: int = knob(2, "CPU threads of a stage; 0 = all. One thread gives bit-equal training", low=0)
+
+
+@dataclass(frozen=True)
+class PrepareParams:
+    """The corpus and its splits."""
+
+    source: str = knob("embedded", "'embedded' (espeak-ng speaks it) or the folder of a corpus")
+    public: bool = knob(True, "the private speakers' data may be shown in reports (true for public corpora)")
+    extractor_speakers: int = knob(32, "speakers that train the extractors and synthesis", low=2)
+    pool_speakers: int = knob(16, "speakers whose x-vectors form the pool of targets", low=4)
+    attacker_speakers: int = knob(32, "speakers whose anonymized speech trains the attacker", low=2)
+    private_speakers: int = knob(16, "speakers to be protected: enrolment and trials", low=4)
+    utterances: int = knob(10, "utterances per speaker of the embedded corpus", low=2)
+    enrolment_utterances: int = knob(3, "utterances a speaker is enrolled with", low=1)
+    on_bad_audio: str = knob("fail", "what to do with a file that cannot be used", one_of=("fail", "skip"))
+    workers: int = knob(2, "processes that decode audio and track F0", low=1)
+
+
+@dataclass(frozen=True)
+class PitchVariant:
+    """One pitch extractor."""
+
+    mechanism: str = knob("identity", "how pitch is released", one_of=("identity", "laplace"))
+    epsilon: float = knob(0.0, "epsilon per utterance (laplace; unused and 0 for identity)", low=0)
+
+
+@dataclass(frozen=True)
+class TrainPitchParams:
+    """The F0 autoencoder with a Laplace noise layer."""
+
+    channels: int = knob(16, "channels C of the noise layer; its L1 sensitivity is C x frames", low=1)
+    steps: int = knob(200, "training steps", low=1)
+    batch: int = knob(16, "utterances per step", low=1)
+    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+    variants: dict[str, PitchVariant] = table("the pitch extractors by name")
+
+
+@dataclass(frozen=True)
+class ContentVariant:
+    """One content extractor."""
+
+    mechanism: str = knob("identity", "how content is released", one_of=("identity", "laplace"))
+    epsilon: float = knob(0.0, "epsilon per released 10 ms vector (laplace; unused and 0 for identity)", low=0)
+
+
+@dataclass(frozen=True)
+class TrainContentParams:
+    """The acoustic model whose bottleneck is the content feature."""
+
+    bottleneck: int = knob(256, "size M of the L1-normalised bottleneck", low=2)
+    hidden: int = knob(256, "width of the TDNN-F layers", low=8)
+    factor: int = knob(64, "rank of the factorised weights", low=2)
+    layers: int = knob(5, "TDNN-F layers", low=1)
+    steps: int = knob(400, "training steps", low=1)
+    batch: int = knob(16, "utterance chunks per step", low=1)
+    chunk_frames: int = knob(150, "frames (10 ms) per chunk", low=10)
+    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+    variants: dict[str, ContentVariant] = table("the content extractors by name")
+
+
+@dataclass(frozen=True)
+class SpeakerParams:
+    """An ECAPA-TDNN trained with additive angular margin softmax."""
+
+    channels: int = knob(64, "width of the ECAPA-TDNN", low=8)
+    embedding: int = knob(96, "size of the embedding", low=8)
+    steps: int = knob(150, "training steps", low=1)
+    batch: int = knob(32, "crops per step", low=2)
+    crop_seconds: float = knob(1.5, "length of a training crop in seconds", low=0.3)
+    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+
+
+@dataclass(frozen=True)
+class TrainSpeakerParams(SpeakerParams):
+    """The speaker encoder of the synthesizer and its public pool."""
+
+    target_members: int = knob(5, "members of a dense cluster averaged into one target", low=1)
+
+
+@dataclass(frozen=True)
+class TrainAttackerParams(SpeakerParams):
+    """The attacker's speaker encoder, trained on anonymized public speech."""
+
+
+@dataclass(frozen=True)
+class TrainVocoderParams:
+    """The harmonic-plus-noise source-filter vocoder."""
+
+    channels: int = knob(96, "width of the filter network", low=8)
+    steps: int = knob(500, "training steps", low=1)
+    batch: int = knob(8, "crops per step", low=1)
+    crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
+    learning_rate: float = knob(1e-3, "Adam learning rate", above=0)
+
+
+@dataclass(frozen=True)
+class SynthesisParams:
+    """The acoustic model: content, F0, target x-vector -> log-mel."""
+
+    channels: int = knob(192, "width of the acoustic model", low=8)
+    layers: int = knob(6, "convolution blocks", low=1)
+    steps: int = knob(300, "training steps", low=1)
+    batch: int = knob(16, "crops per step", low=1)
+    crop_frames: int = knob(150, "frames (10 ms) per crop", low=20)
+    learning_rate: float = knob(1e-3, "Adam learning rate", above=0)
+
+
+@dataclass(frozen=True)
+class BundleParams:
+    """The packed model of one system."""
+
+
+@dataclass(frozen=True)
+class AnonymizeParams:
+    """Release of anonymized speech."""
+
+    loudness: float = knob(-23.0, "loudness of every output in LUFS, whatever the input's", high=0)
+    samples: int = knob(3, "utterances whose original and anonymized audio the report plays", low=0)
+
+
+@dataclass(frozen=True)
+class ScoreParams:
+    """Verification scores of the attacker."""
+
+    rank_inputs: int = knob(4, "utterances per speaker scored against all references", low=1)
+
+
+@dataclass(frozen=True)
+class TranscribeParams:
+    """Phone recognition of the released speech."""
+
+    variant: str = knob("plain", "the content variant that serves as phone recognizer")
+
+
+@dataclass(frozen=True)
+class EvaluateParams:
+    """Metrics and their intervals."""
+
+    replicates: int = knob(200, "bootstrap replicates over speakers", low=20)
+    permutations: int = knob(100, "label permutations behind null95", low=20)
+
+
+@dataclass(frozen=True)
+class ReportParams:
+    """The page and its figures."""
+
+    title: str = knob("voxveil", "title of the report")
+
+
+@dataclass(frozen=True)
+class SystemParams:
+    """One anonymization system as a composition of variants."""
+
+    kind: str = knob(
+        "anonymized", "'original' passes speech through unprotected", one_of=("anonymized", "original")
+    )
+    pitch: str = knob("plain", "its train_pitch variant")
+    content: str = knob("plain", "its train_content variant")
+    pitch_conversion: bool = knob(False, "move F0 to the target's mean and standard deviation")
+
+
+@dataclass(frozen=True)
+class Params:
+    """All of params.yaml."""
+
+    base: BaseParams = field(default_factory=BaseParams)
+    systems: dict[str, SystemParams] = table("the systems to train, attack and measure, by name")
+    prepare: PrepareParams = field(default_factory=PrepareParams)
+    train_pitch: TrainPitchParams = field(default_factory=TrainPitchParams)
+    train_content: TrainContentParams = field(default_factory=TrainContentParams)
+    train_speaker: TrainSpeakerParams = field(default_factory=TrainSpeakerParams)
+    train_vocoder: TrainVocoderParams = field(default_factory=TrainVocoderParams)
+    train_synthesis: SynthesisParams = field(default_factory=SynthesisParams)
+    bundle: BundleParams = field(default_factory=BundleParams)
+    anonymize: AnonymizeParams = field(default_factory=AnonymizeParams)
+    train_attacker: TrainAttackerParams = field(default_factory=TrainAttackerParams)
+    score: ScoreParams = field(default_factory=ScoreParams)
+    transcribe: TranscribeParams = field(default_factory=TranscribeParams)
+    evaluate: EvaluateParams = field(default_factory=EvaluateParams)
+    report: ReportParams = field(default_factory=ReportParams)

@@ -1,0 +1,1 @@
+"""Corpora, splits and trial lists."""

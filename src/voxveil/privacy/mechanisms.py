@@ -1,0 +1,198 @@
+"""The mechanisms: what is released, with which noise, at what loss.
+
+* :class:`LaplaceCube`: h in [0,1]^(C x K) plus Laplace noise of scale C K / epsilon on every
+  entry. Any two h differ by at most C K in L1, so epsilon bounds the whole utterance.
+* :class:`LaplaceSimplex`: norm1(norm1(b) + Lap(2 / epsilon)) per vector, norm1(c) = c / |c|_1.
+  Any two points of the L1 sphere differ by at most 2, so epsilon bounds one vector.
+* :class:`Identity`: no noise, epsilon infinite, said so.
+
+The scale is sensitivity / epsilon and depends on nothing else: no batch size, order, worker
+or train/eval mode. ("Differentially private speaker anonymization", Shamsabadi et al. 2023.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.config.model import ContentVariant, PitchVariant
+from voxveil.errors import PrivacyError
+from voxveil.privacy.loss import INFINITE, Loss, Unit
+from voxveil.privacy.noise import NoiseSource
+from voxveil.privacy.released import Released, seal
+
+__all__ = [
+    "Identity",
+    "LaplaceCube",
+    "LaplaceSimplex",
+    "Mechanism",
+    "content_mechanism",
+    "norm1",
+    "pitch_mechanism",
+]
+
+Array = NDArray[Any]
+VERSION = "1"
+FLOAT_NOTE = "float Laplace noise: not safe against attacks on its low bits"
+
+
+class Mechanism(Protocol):
+    """Turns a private value into a released one."""
+
+    name: str
+
+    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
+        """Release ``value`` with fresh noise."""
+        ...
+
+    def perturb(self, value: Array, noise: NoiseSource) -> Array:
+        """Return what a release would look like; for training on public speech."""
+        ...
+
+
+@dataclass(frozen=True)
+class Identity:
+    """No noise: the value as it is, with an infinite loss per utterance or vector."""
+
+    unit: Unit
+    name: str = "identity"
+
+    def loss(self, value: Array) -> Loss:
+        """Return the infinite loss."""
+        return Loss("pure", INFINITE, self.unit, None, self.name, VERSION, "no noise: nothing is promised")
+
+    def perturb(self, value: Array, noise: NoiseSource) -> Array:
+        """Return ``value``."""
+        return value
+
+    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
+        """Release ``value`` unchanged."""
+        _require_finite(value, self.name)
+        return seal(value, self.loss(value))
+
+
+@dataclass(frozen=True)
+class LaplaceCube:
+    """Laplace noise on h in [0,1]^(C x K), epsilon per utterance, Delta_1 = C K.
+
+    Attributes:
+        epsilon: Above 0, finite.
+    """
+
+    epsilon: float
+    name: str = "laplace_cube"
+
+    def __post_init__(self) -> None:
+        """Check epsilon."""
+        _require_epsilon(self.epsilon, self.name)
+
+    def scale(self, channels: int, frames: int) -> float:
+        """Return C K / epsilon."""
+        return channels * frames / self.epsilon
+
+    def loss(self, value: Array) -> Loss:
+        """Return epsilon per utterance, with sensitivity C K."""
+        channels, frames = value.shape
+        return Loss(
+            "pure", self.epsilon, "utterance", float(channels * frames), self.name, VERSION, FLOAT_NOTE
+        )
+
+    def perturb(self, value: Array, noise: NoiseSource) -> Array:
+        """Add the noise.
+
+        Args:
+            value: (C, K), every entry in [0, 1].
+            noise: Where the noise comes from.
+        """
+        if value.ndim != 2 or not value.size:
+            raise PrivacyError(f"{self.name}: needs a (channels, frames) array, got shape {value.shape}")
+        _require_finite(value, self.name)
+        if value.min() < 0 or value.max() > 1:
+            raise PrivacyError(f"{self.name}: entries must lie in [0, 1], got [{value.min()}, {value.max()}]")
+        return value + noise.laplace(value.shape, self.scale(*value.shape))
+
+    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
+        """Release h (C, K) of one utterance."""
+        return seal(self.perturb(value, noise), self.loss(value))
+
+
+@dataclass(frozen=True)
+class LaplaceSimplex:
+    """Laplace noise on L1-normalised vectors, epsilon per vector, Delta_1 = 2.
+
+    Attributes:
+        epsilon: Above 0, finite.
+    """
+
+    epsilon: float
+    name: str = "laplace_l1"
+
+    def __post_init__(self) -> None:
+        """Check epsilon."""
+        _require_epsilon(self.epsilon, self.name)
+
+    def scale(self) -> float:
+        """Return 2 / epsilon."""
+        return 2.0 / self.epsilon
+
+    def loss(self, value: Array) -> Loss:
+        """Return epsilon per vector, with sensitivity 2."""
+        return Loss("pure", self.epsilon, "vector", 2.0, self.name, VERSION, FLOAT_NOTE)
+
+    def perturb(self, value: Array, noise: NoiseSource) -> Array:
+        """Normalise, add the noise, normalise again.
+
+        Args:
+            value: (K, M) bottleneck vectors, any scale.
+            noise: Where the noise comes from.
+        """
+        if value.ndim != 2 or not value.size:
+            raise PrivacyError(f"{self.name}: needs a (vectors, size) array, got shape {value.shape}")
+        _require_finite(value, self.name)
+        return norm1(norm1(value) + noise.laplace(value.shape, self.scale()))
+
+    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
+        """Release the K vectors of one utterance."""
+        return seal(self.perturb(value, noise), self.loss(value))
+
+
+def norm1(vectors: Array) -> Array:
+    """Scale each row to L1 norm 1; a zero row becomes the fixed first unit vector.
+
+    Args:
+        vectors: (K, M) finite.
+    """
+    vectors = np.asarray(vectors, dtype=np.float64)
+    largest = np.abs(vectors).max(axis=-1, keepdims=True)
+    # Dividing by the largest entry first keeps subnormal rows on the sphere.
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    norms = np.abs(scaled).sum(axis=-1, keepdims=True)
+    unit = np.zeros_like(scaled)
+    unit[..., 0] = 1.0
+    return np.where(largest > 0, scaled / np.where(norms > 0, norms, 1.0), unit)
+
+
+def pitch_mechanism(variant: PitchVariant) -> Identity | LaplaceCube:
+    """Return the mechanism of a pitch variant."""
+    return Identity("utterance") if variant.mechanism == "identity" else LaplaceCube(variant.epsilon)
+
+
+def content_mechanism(variant: ContentVariant) -> Identity | LaplaceSimplex:
+    """Return the mechanism of a content variant."""
+    return Identity("vector") if variant.mechanism == "identity" else LaplaceSimplex(variant.epsilon)
+
+
+def _require_epsilon(epsilon: float, name: str) -> None:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        raise PrivacyError(f"{name}: epsilon must be a number, got {epsilon!r}")
+    if not math.isfinite(epsilon) or epsilon <= 0:
+        raise PrivacyError(f"{name}: epsilon must be above 0 and finite, got {epsilon}")
+
+
+def _require_finite(value: Array, name: str) -> None:
+    if not np.isfinite(value).all():
+        raise PrivacyError(f"{name}: the value has NaN or infinite entries; nothing was released")

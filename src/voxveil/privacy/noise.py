@@ -1,0 +1,78 @@
+"""Where noise comes from: the operating system for private values, a seeded stream for public ones."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.errors import PrivacyError
+from voxveil.seeding import stream
+
+__all__ = ["NoiseSource", "PublicNoise", "SystemNoise", "laplace_from_words"]
+
+Array = NDArray[np.float64]
+
+
+class NoiseSource(Protocol):
+    """Draws centred Laplace noise."""
+
+    #: True only where the draw comes from the operating system's CSPRNG.
+    secret: bool
+
+    def laplace(self, shape: tuple[int, ...], scale: float) -> Array:
+        """Return i.i.d. centred Laplace noise of the given scale."""
+        ...
+
+
+class SystemNoise:
+    """Noise for private values: every draw from the operating system's CSPRNG, no seed, no state."""
+
+    secret = True
+
+    def laplace(self, shape: tuple[int, ...], scale: float) -> Array:
+        """Return i.i.d. centred Laplace noise, float64, of the given scale."""
+        count = int(np.prod(shape, dtype=np.int64))
+        words = np.frombuffer(os.urandom(8 * count), dtype="<u8")
+        return laplace_from_words(words, scale).reshape(shape)
+
+
+class PublicNoise:
+    """Noise for public speech: a seeded stream of its own, keyed by item.
+
+    For training and for the attacker's training set; it protects nobody.
+
+    Args:
+        seed: The run's seed.
+        *keys: What the noise is for and which item, e.g. ``"anonymize", "anon_dp", utterance, "pitch"``.
+    """
+
+    secret = False
+
+    def __init__(self, seed: int, *keys: str | int) -> None:
+        self._generator = stream(seed, "noise", *keys)
+
+    def laplace(self, shape: tuple[int, ...], scale: float) -> Array:
+        """Return i.i.d. centred Laplace noise, float64, of the given scale."""
+        count = int(np.prod(shape, dtype=np.int64))
+        words = self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+        return laplace_from_words(words, scale).reshape(shape)
+
+
+def laplace_from_words(words: NDArray[np.uint64], scale: float) -> Array:
+    """Turn 64-bit words into Laplace noise: one bit of sign, 63 of an exponential by inversion.
+
+    Args:
+        words: (n,) uniform 64-bit words.
+        scale: Scale b of the density exp(-|x|/b) / 2b, above 0.
+
+    Returns:
+        (n,) float64, always finite: the uniform lies in [2^-54, 1 - 2^-54].
+    """
+    if not np.isfinite(scale) or scale <= 0:
+        raise PrivacyError(f"the scale of Laplace noise must be above 0 and finite, got {scale}")
+    sign = np.where(words & np.uint64(1), 1.0, -1.0)
+    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return sign * (-np.log(np.minimum(uniform, 1.0 - 2.0**-54))) * scale

@@ -1,0 +1,67 @@
+"""Values that went through a mechanism; the only kind a synthesizer accepts."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from voxveil.errors import PrivacyError
+from voxveil.privacy.loss import Loss
+
+__all__ = ["Released", "require_released"]
+
+T = TypeVar("T")
+_KEY = object()
+
+
+class Released(Generic[T]):
+    """A value with the privacy loss of releasing it.
+
+    Only mechanisms make one from a private value (:mod:`voxveil.privacy.mechanisms`);
+    :meth:`map` post-processes it, which costs nothing.
+    """
+
+    __slots__ = ("_loss", "_value")
+
+    def __init__(self, value: T, loss: Loss, *, key: object = None) -> None:
+        if key is not _KEY:
+            raise PrivacyError("a Released value is made by a privacy mechanism only")
+        self._value = value
+        self._loss = loss
+
+    @property
+    def value(self) -> T:
+        """The released value; anyone may see it."""
+        return self._value
+
+    @property
+    def loss(self) -> Loss:
+        """What releasing it cost."""
+        return self._loss
+
+    def map(self, function: Any) -> Released[Any]:
+        """Return ``function(value)`` with the same loss: post-processing is free.
+
+        ``function`` must use nothing private beside the value.
+        """
+        return Released(function(self._value), self._loss, key=_KEY)
+
+    def __repr__(self) -> str:
+        return f"Released({type(self._value).__name__}, epsilon={self._loss.epsilon:g} per {self._loss.unit})"
+
+
+def require_released(value: Any, name: str) -> Released[Any]:
+    """Return ``value`` if it was released; anything else is refused at run time too.
+
+    Raises:
+        PrivacyError: ``value`` is a bare array or tensor.
+    """
+    if not isinstance(value, Released):
+        raise PrivacyError(
+            f"{name} must be a Released value (made by a privacy mechanism), got {type(value).__name__}"
+        )
+    return value
+
+
+def seal(value: T, loss: Loss) -> Released[T]:
+    """Make a Released value; for mechanisms only (not exported)."""
+    return Released(value, loss, key=_KEY)

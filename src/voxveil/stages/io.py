@@ -1,0 +1,39 @@
+"""What a stage function is given: its parameters, inputs, outputs and key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from voxveil.config import Params, SystemParams
+
+__all__ = ["StageContext"]
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """One run of one stage.
+
+    Attributes:
+        stage: Stem of the stage.
+        key: Variant or system, empty for stages without one.
+        params: All checked parameters; a stage reads its own sections only.
+        inputs: Finished input folders by port name, verified.
+        outputs: Empty folders by port name, moved into place when the stage returns.
+        checkpoints: Folder for this fingerprint's checkpoints, outside declared outputs.
+        fingerprint: Hash of the stage's parameters, inputs and code.
+    """
+
+    stage: str
+    key: str
+    params: Params
+    inputs: Mapping[str, Path]
+    outputs: Mapping[str, Path]
+    checkpoints: Path
+    fingerprint: str
+
+    @property
+    def system(self) -> SystemParams:
+        """The system this run is for."""
+        return self.params.systems[self.key]

@@ -1,0 +1,228 @@
+"""The one table of stages: name, key, inputs, outputs and what they need.
+
+dvc.yaml, the command line, the Kubeflow components and the docs are held against this
+table by tests/unit/test_consistency.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from voxveil.errors import InputError
+
+__all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
+
+Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
+Keyed = Literal["", "system", "pitch_variant", "content_variant"]
+Secrecy = Literal["public", "private", "released"]
+
+
+@dataclass(frozen=True)
+class Port:
+    """One declared input or output: a folder with ``_DONE.json``.
+
+    Attributes:
+        name: As in ``--in NAME=PATH``.
+        kind: Kubeflow artifact type.
+        secrecy: ``private`` artifacts never leave the private store.
+        many: The folder holds one finished output per system (fan-in).
+    """
+
+    name: str
+    kind: Kind
+    secrecy: Secrecy = "public"
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """What a stage reads, writes and needs."""
+
+    name: str
+    help: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    keyed: Keyed = ""
+    sections: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    torch: bool = False
+    gpu: bool = False
+    cacheable: bool = True
+
+    @property
+    def command(self) -> str:
+        """The stage's name on the command line."""
+        return self.name.replace("_", "-")
+
+
+_PUBLIC = Port("public", "Dataset")
+_PRIVATE = Port("private", "Dataset", "private")
+_COMMON = ("storage", "config", "stages/run.py", "stages/io.py", "stages/registry.py")
+_TRAIN = (*_COMMON, "corpus/split.py", "audio", "training")
+
+STAGES: tuple[StageSpec, ...] = (
+    StageSpec(
+        "prepare",
+        "read or speak the corpus, split it, track F0, draw trials",
+        (),
+        (_PUBLIC, _PRIVATE),
+        sections=("prepare",),
+        packages=(*_COMMON, "corpus", "audio", "pitch/yaapt.py"),
+    ),
+    StageSpec(
+        "train_pitch",
+        "train the F0 autoencoder of one variant through its noise",
+        (_PUBLIC,),
+        (Port("model", "Model"),),
+        keyed="pitch_variant",
+        sections=("train_pitch",),
+        packages=(*_TRAIN, "pitch", "privacy"),
+        torch=True,
+        gpu=True,
+    ),
+    StageSpec(
+        "train_content",
+        "train the acoustic model whose bottleneck is the content feature",
+        (_PUBLIC,),
+        (Port("model", "Model"),),
+        keyed="content_variant",
+        sections=("train_content",),
+        packages=(*_TRAIN, "content", "privacy"),
+        torch=True,
+        gpu=True,
+    ),
+    StageSpec(
+        "train_speaker",
+        "train the speaker encoder and build the public pool of targets",
+        (_PUBLIC,),
+        (Port("model", "Model"),),
+        sections=("train_speaker",),
+        packages=(*_TRAIN, "speaker"),
+        torch=True,
+        gpu=True,
+    ),
+    StageSpec(
+        "train_vocoder",
+        "train the neural source-filter vocoder",
+        (_PUBLIC,),
+        (Port("model", "Model"),),
+        sections=("train_vocoder",),
+        packages=(*_TRAIN, "synthesis"),
+        torch=True,
+        gpu=True,
+    ),
+    StageSpec(
+        "train_synthesis",
+        "train one system's acoustic model on its own released features",
+        (_PUBLIC, Port("pitch", "Model"), Port("content", "Model"), Port("speaker", "Model")),
+        (Port("model", "Model"),),
+        keyed="system",
+        sections=("train_synthesis",),
+        packages=(*_TRAIN, "pitch", "content", "privacy", "speaker", "synthesis", "systems.py"),
+        torch=True,
+        gpu=True,
+    ),
+    StageSpec(
+        "bundle",
+        "pack one system into a model folder that anonymizes by itself",
+        (
+            Port("pitch", "Model"),
+            Port("content", "Model"),
+            Port("speaker", "Model"),
+            Port("vocoder", "Model"),
+            Port("synthesis", "Model"),
+        ),
+        (Port("model", "Model"),),
+        keyed="system",
+        sections=("bundle",),
+        packages=(*_COMMON, "systems.py", "bundle.py"),
+    ),
+    StageSpec(
+        "anonymize",
+        "release anonymized speech of the private speakers and the attacker's training set",
+        (Port("model", "Model"), _PUBLIC, _PRIVATE),
+        (
+            Port("attacker", "Dataset"),
+            Port("released", "Dataset", "released"),
+            Port("samples", "Dataset"),
+        ),
+        keyed="system",
+        sections=("anonymize",),
+        packages=(
+            *_COMMON, "corpus/split.py", "audio", "pitch", "content", "privacy", "speaker", "synthesis",
+            "systems.py", "bundle.py", "anonymizer.py",
+        ),
+        torch=True,
+        gpu=True,
+        cacheable=False,
+    ),
+    StageSpec(
+        "train_attacker",
+        "train the attacker's speaker encoder on anonymized public speech",
+        (Port("attacker", "Dataset"),),
+        (Port("model", "Model"),),
+        keyed="system",
+        sections=("train_attacker",),
+        packages=(*_TRAIN, "speaker", "attack"),
+        torch=True,
+        gpu=True,
+        cacheable=False,
+    ),
+    StageSpec(
+        "score",
+        "score trials and the pooled rank protocol with the attacker",
+        (Port("attacker", "Model"), Port("released", "Dataset", "released"), _PRIVATE),
+        (Port("scores", "Dataset", "private"),),
+        keyed="system",
+        sections=("score",),
+        packages=(*_COMMON, "corpus/split.py", "corpus/trials.py", "audio", "speaker", "attack"),
+        torch=True,
+        gpu=True,
+        cacheable=False,
+    ),
+    StageSpec(
+        "transcribe",
+        "recognise the released speech and count errors",
+        (Port("recognizer", "Model"), Port("released", "Dataset", "released"), _PRIVATE),
+        (Port("transcripts", "Dataset", "private"),),
+        keyed="system",
+        sections=("transcribe",),
+        packages=(*_COMMON, "corpus/split.py", "audio", "content", "utility"),
+        torch=True,
+        gpu=True,
+        cacheable=False,
+    ),
+    StageSpec(
+        "evaluate",
+        "compute every privacy and utility metric of one system",
+        (
+            Port("scores", "Dataset", "private"),
+            Port("transcripts", "Dataset", "private"),
+            Port("released", "Dataset", "released"),
+        ),
+        (Port("metrics", "Metrics"),),
+        keyed="system",
+        sections=("evaluate",),
+        packages=(*_COMMON, "metrics", "privacy", "stages/evaluate.py"),
+        cacheable=False,
+    ),
+    StageSpec(
+        "report",
+        "write the report page and publish the run to MLflow",
+        (Port("metrics", "Metrics", many=True), Port("samples", "Dataset", many=True)),
+        (Port("report", "HTML"),),
+        sections=("report", "systems"),
+        packages=(*_COMMON, "metrics", "report", "tracking", "stages/report.py"),
+        cacheable=False,
+    ),
+)
+
+
+def stage_spec(name: str) -> StageSpec:
+    """Return the stage called ``name`` (``train_pitch`` or ``train-pitch``)."""
+    for spec in STAGES:
+        if name in (spec.name, spec.command):
+            return spec
+    known = ", ".join(spec.command for spec in STAGES)
+    raise InputError(f"no stage {name!r}; stages: {known}")

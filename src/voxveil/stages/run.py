@@ -1,0 +1,143 @@
+"""Run one stage: check what it is given, let it write, put its outputs into place whole."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from voxveil.config import Params, load_params
+from voxveil.config.compose import to_mapping
+from voxveil.errors import InputError, ParamsError
+from voxveil.stages.io import StageContext
+from voxveil.stages.registry import Port, StageSpec, stage_spec
+from voxveil.storage.atomic import whole_directory
+from voxveil.storage.done import Done, finish, require_done
+
+__all__ = ["checkpoint_root", "fingerprint", "run_stage"]
+
+
+def run_stage(
+    name: str,
+    params_path: Path,
+    inputs: Mapping[str, Path],
+    outputs: Mapping[str, Path],
+    *,
+    key: str = "",
+    digests: Mapping[str, str] | None = None,
+) -> dict[str, Done]:
+    """Run stage ``name`` and return the completion record of each output.
+
+    Args:
+        name: Stem or command name of the stage.
+        params_path: params.yaml.
+        inputs: Folder of each declared input.
+        outputs: Folder of each declared output; replaced whole.
+        key: System or variant, where the stage has one.
+        digests: Digest an input must have, where the caller was told one.
+
+    Raises:
+        VoxveilError: Nothing was written.
+    """
+    spec = stage_spec(name)
+    params = load_params(params_path)
+    _check_ports(spec, "--in", spec.inputs, inputs)
+    _check_ports(spec, "--out", spec.outputs, outputs)
+    _check_key(spec, key, params)
+    done_in = {
+        port.name: _require(port, Path(inputs[port.name]), params, (digests or {}).get(port.name))
+        for port in spec.inputs
+    }
+    mark = fingerprint(spec, key, params, done_in)
+    checkpoints = checkpoint_root() / spec.name / mark
+    module = importlib.import_module(f"voxveil.stages.{spec.name}")
+    with ExitStack() as stack:
+        folders = {
+            port.name: stack.enter_context(whole_directory(Path(outputs[port.name]))) for port in spec.outputs
+        }
+        context = StageContext(
+            spec.name,
+            key,
+            params,
+            {port.name: Path(inputs[port.name]) for port in spec.inputs},
+            folders,
+            checkpoints,
+            mark,
+        )
+        module.run(context)
+        results = {name: finish(folder, spec.name, key or None) for name, folder in folders.items()}
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return results
+
+
+def checkpoint_root() -> Path:
+    """Return the folder of all checkpoints: VOXVEIL_CHECKPOINTS, else ``.voxveil/checkpoints``."""
+    return Path(os.environ.get("VOXVEIL_CHECKPOINTS") or ".voxveil/checkpoints")
+
+
+def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, str]) -> str:
+    """Hash what decides a stage's result: its parameters, inputs and code.
+
+    A checkpoint is resumed only under the same fingerprint.
+    """
+    everything = to_mapping(params)
+    sections = {section: everything[section] for section in ("base", *spec.sections)}
+    if spec.keyed in ("pitch_variant", "content_variant"):
+        section = sections[spec.name]
+        sections[spec.name] = {**section, "variants": {key: section["variants"][key]}}
+    if spec.keyed == "system":
+        sections["systems"] = {key: everything["systems"][key]}
+    code = {name: _code_digest(name) for name in (*spec.packages, f"stages/{spec.name}.py")}
+    content = json.dumps(
+        {"stage": spec.name, "key": key, "params": sections, "inputs": dict(inputs), "code": code}, sort_keys=True
+    )
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _code_digest(name: str) -> str:
+    root = Path(__file__).resolve().parents[1]
+    path = root / name
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _check_ports(spec: StageSpec, flag: str, ports: tuple[Port, ...], given: Mapping[str, Path]) -> None:
+    names = [port.name for port in ports]
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"stage {spec.command}: unknown {flag} {name}; it has: {', '.join(names) or 'none'}"
+            )
+    for name in names:
+        if name not in given:
+            raise InputError(f"stage {spec.command}: {flag} {name}=PATH is missing")
+
+
+def _check_key(spec: StageSpec, key: str, params: Params) -> None:
+    known = {
+        "": [],
+        "system": list(params.systems),
+        "pitch_variant": list(params.train_pitch.variants),
+        "content_variant": list(params.train_content.variants),
+    }[spec.keyed]
+    if not spec.keyed and key:
+        raise InputError(f"stage {spec.command}: takes no --key, got {key!r}")
+    if spec.keyed and not key:
+        raise InputError(f"stage {spec.command}: --key is missing; params have: {', '.join(known)}")
+    if spec.keyed and key not in known:
+        raise ParamsError(f"stage {spec.command}: no {spec.keyed} {key!r} in params; known: {', '.join(known)}")
+
+
+def _require(port: Port, path: Path, params: Params, digest: str | None) -> str:
+    if not port.many:
+        return require_done(path, port.name, digest=digest).digest
+    digests = [require_done(path / system, port.name).digest for system in sorted(params.systems)]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
