@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,9 @@ def _lines(name: str, value: Any, depth: int) -> Iterator[str]:
 
 def _children(value: Any) -> list[tuple[str, Any, str]] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(f.name, getattr(value, f.name), f.metadata.get("doc", "")) for f in dataclasses.fields(value)]
+        return [
+            (f.name, getattr(value, f.name), f.metadata.get("doc", "")) for f in dataclasses.fields(value)
+        ]
     if isinstance(value, Mapping):
         return [(key, item, "") for key, item in value.items()]
     return None
@@ -100,5 +101,5 @@ def _scalar_text(value: Any) -> str:
             mantissa, exponent = text.split("e")
             text = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
         return text if "." in text or "e" in text else f"{text}.0"
-    dumped = typing.cast(str, yaml.safe_dump(value, default_flow_style=True))
+    dumped: str = yaml.safe_dump(value, default_flow_style=True)
     return dumped.removesuffix("\n").removesuffix("...").strip()

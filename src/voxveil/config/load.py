@@ -62,7 +62,9 @@ def _section(kind: type[_T], content: Any, path: str, complete: bool) -> _T:
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for key in content:
         if key not in fields:
-            raise ParamsError(f"{_join(path, key)}: unknown parameter; known here: {', '.join(sorted(fields))}")
+            raise ParamsError(
+                f"{_join(path, key)}: unknown parameter; known here: {', '.join(sorted(fields))}"
+            )
     values: dict[str, Any] = {}
     for name, field in fields.items():
         where = _join(path, name)
@@ -143,7 +145,9 @@ def _check_references(params: Params) -> None:
         for name, variant in variants.items():
             where = f"{section}.variants.{name}.epsilon"
             if variant.mechanism == "identity" and variant.epsilon != 0:
-                raise ParamsError(f"{where}: the identity mechanism has no epsilon (it is infinite); must be 0")
+                raise ParamsError(
+                    f"{where}: the identity mechanism has no epsilon (it is infinite); must be 0"
+                )
             if variant.mechanism != "identity" and variant.epsilon <= 0:
                 raise ParamsError(f"{where}: must be above 0, got {variant.epsilon:g}")
     for name, system in params.systems.items():

@@ -81,7 +81,9 @@ class ContentVariant:
     """One content extractor."""
 
     mechanism: str = knob("identity", "how content is released", one_of=("identity", "laplace"))
-    epsilon: float = knob(0.0, "epsilon per released 10 ms vector (laplace; unused and 0 for identity)", low=0)
+    epsilon: float = knob(
+        0.0, "epsilon per released 10 ms vector (laplace; unused and 0 for identity)", low=0
+    )
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,9 @@ class Split:
         manifest = self.folder / "manifest.jsonl"
         if not manifest.is_file():
             raise IncompleteInputError(f"{self.folder}: no manifest.jsonl; is this a prepared split?")
-        self.utterances = tuple(_utterance(line) for line in manifest.read_text(encoding="utf-8").splitlines())
+        self.utterances = tuple(
+            _utterance(line) for line in manifest.read_text(encoding="utf-8").splitlines()
+        )
         self._by_id = {utterance.id: utterance for utterance in self.utterances}
         self._audio = ShardReader(self.folder, "audio")
         self._audio.require(self._by_id)
@@ -178,7 +180,7 @@ class Split:
         """Return (samples,) float32 in [-1, 1]."""
         from voxveil.audio.io import decode
 
-        audio = decode(self._audio.read(item), item)
+        audio: Audio = decode(self._audio.read(item), item)
         if len(audio) != self[item].samples:
             raise IncompleteInputError(
                 f"utterance {item}: {len(audio)} samples, its manifest says {self[item].samples}"

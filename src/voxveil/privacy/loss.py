@@ -86,7 +86,9 @@ def compose(*losses: Loss) -> Loss:
         raise PrivacyError("nothing to compose: at least one loss is needed")
     for loss in losses:
         if loss.unit != "utterance":
-            raise PrivacyError(f"cannot add a loss per {loss.unit} ({loss.mechanism}) to losses per utterance")
+            raise PrivacyError(
+                f"cannot add a loss per {loss.unit} ({loss.mechanism}) to losses per utterance"
+            )
     return Loss(
         measure="pure",
         epsilon=math.fsum(loss.epsilon for loss in losses),

@@ -56,6 +56,10 @@ def run_stage(
     mark = fingerprint(spec, key, params, done_in)
     checkpoints = checkpoint_root() / spec.name / mark
     module = importlib.import_module(f"voxveil.stages.{spec.name}")
+    if spec.torch:
+        from voxveil.training.loop import use_threads
+
+        use_threads(params.base.threads)
     with ExitStack() as stack:
         folders = {
             port.name: stack.enter_context(whole_directory(Path(outputs[port.name]))) for port in spec.outputs
@@ -94,7 +98,8 @@ def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
         sections["systems"] = {key: everything["systems"][key]}
     code = {name: _code_digest(name) for name in (*spec.packages, f"stages/{spec.name}.py")}
     content = json.dumps(
-        {"stage": spec.name, "key": key, "params": sections, "inputs": dict(inputs), "code": code}, sort_keys=True
+        {"stage": spec.name, "key": key, "params": sections, "inputs": dict(inputs), "code": code},
+        sort_keys=True,
     )
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
@@ -133,7 +138,9 @@ def _check_key(spec: StageSpec, key: str, params: Params) -> None:
     if spec.keyed and not key:
         raise InputError(f"stage {spec.command}: --key is missing; params have: {', '.join(known)}")
     if spec.keyed and key not in known:
-        raise ParamsError(f"stage {spec.command}: no {spec.keyed} {key!r} in params; known: {', '.join(known)}")
+        raise ParamsError(
+            f"stage {spec.command}: no {spec.keyed} {key!r} in params; known: {', '.join(known)}"
+        )
 
 
 def _require(port: Port, path: Path, params: Params, digest: str | None) -> str:

@@ -61,7 +61,9 @@ def require_done(folder: Path, name: str, *, digest: str | None = None) -> Done:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise IncompleteInputError(f"input {name}: {folder} does not exist; run the stage that makes it first")
+        raise IncompleteInputError(
+            f"input {name}: {folder} does not exist; run the stage that makes it first"
+        )
     if not (folder / DONE).is_file():
         raise IncompleteInputError(f"input {name}: {folder} is unfinished (no {DONE}); run its stage again")
     content = read_json(folder / DONE)
@@ -74,7 +76,9 @@ def require_done(folder: Path, name: str, *, digest: str | None = None) -> Done:
         if not path.is_file():
             raise IncompleteInputError(f"input {name}: {path} is missing; run its stage again")
         if file_sha256(path) != expected:
-            raise IncompleteInputError(f"input {name}: {path} changed after its stage finished (SHA-256 differs)")
+            raise IncompleteInputError(
+                f"input {name}: {path} changed after its stage finished (SHA-256 differs)"
+            )
     if _digest(done.files) != done.digest:
         raise IncompleteInputError(f"input {name}: {folder / DONE} does not match its own digest")
     if digest is not None and digest != done.digest:

@@ -1,0 +1,1 @@
+"""The commands: each module has HELP, EPILOG, add_arguments and run."""

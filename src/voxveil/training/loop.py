@@ -1,0 +1,143 @@
+"""The training loop all models share.
+
+What a step sees depends on (seed, step) only, so a killed run that resumes from its checkpoint
+ends where an uninterrupted one does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from voxveil.errors import VoxveilError
+from voxveil.seeding import stream_seed
+from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
+from voxveil.training.progress import Progress
+
+__all__ = ["CurveSink", "Plan", "TrainingError", "device", "fit", "seeded", "use_threads"]
+
+#: Called with (step, values) whenever a point of the curve is recorded.
+CurveSink = Callable[[int, dict[str, float]], None]
+
+
+class TrainingError(VoxveilError):
+    """Training cannot go on (a loss that is not finite)."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train.
+
+    Attributes:
+        name: For progress and messages, e.g. ``train_pitch[dp]``.
+        seed: The run's seed.
+        steps: Optimizer steps.
+        learning_rate: Peak of a one-cycle schedule (linear warm-up over a tenth, cosine to a twentieth).
+        clip: Largest gradient norm.
+        checkpoint_seconds: Time between checkpoints.
+        curve_every: Steps between points of the curve; 0 = a fortieth of the steps.
+    """
+
+    name: str
+    seed: int
+    steps: int
+    learning_rate: float
+    clip: float = 1.0
+    checkpoint_seconds: float = 5.0
+    curve_every: int = 0
+
+
+def device() -> torch.device:
+    """Return the GPU if there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def use_threads(threads: int) -> None:
+    """Let torch use ``threads`` CPU threads; 0 leaves its own choice."""
+    if threads:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def seeded(seed: int, *keys: str | int) -> Iterator[None]:
+    """Run a block with torch's generators seeded by (seed, keys), and leave them as they were."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(stream_seed(seed, *keys) % 2**63)
+        yield
+
+
+def fit(
+    model: nn.Module,
+    loss_of_step: Callable[[int], tuple[torch.Tensor, dict[str, float]]],
+    plan: Plan,
+    *,
+    checkpoints: Path | None = None,
+    sink: CurveSink | None = None,
+) -> list[dict[str, float]]:
+    """Train ``model`` and return its curve.
+
+    Args:
+        model: Every trained parameter; already initialised from a seed (:func:`seeded`).
+        loss_of_step: Maps a step to (scalar loss, further values for the curve); draws its batch from
+            ``voxveil.seeding.stream(seed, ..., step)``.
+        plan: How to train.
+        checkpoints: Folder to resume from and save to; none is kept if absent.
+        sink: Told each point of the curve, e.g. to stream it to MLflow.
+
+    Returns:
+        Points ``{"step": ..., "loss": ..., "learning_rate": ..., ...}``; a loss is the mean since the last.
+
+    Raises:
+        TrainingError: The loss became NaN or infinite.
+    """
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate, betas=(0.9, 0.98))
+    done, curve = load_checkpoint(checkpoints, model, optimizer) if checkpoints else (0, [])
+    every = plan.curve_every or max(1, plan.steps // 40)
+    progress = Progress(plan.name, plan.steps, "step", start=done)
+    saved, total, count = time.monotonic(), 0.0, 0
+    model.train()
+    for step in range(done, plan.steps):
+        rate = plan.learning_rate * _schedule(step, plan.steps)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        with seeded(plan.seed, plan.name, "step", step):
+            loss, values = loss_of_step(step)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(parameters, plan.clip)
+        optimizer.step()
+        number = float(loss.detach())
+        if number != number or number in (float("inf"), float("-inf")):
+            raise TrainingError(f"{plan.name}: the loss is {number} at step {step}; lower the learning rate")
+        total, count = total + number, count + 1
+        if (step + 1) % every == 0 or step + 1 == plan.steps:
+            point = {"step": step + 1, "loss": total / count, "learning_rate": rate, **values}
+            curve.append(point)
+            total, count = 0.0, 0
+            if sink is not None:
+                sink(step + 1, {name: value for name, value in point.items() if name != "step"})
+        progress.update(step + 1, f"loss {number:.4g}")
+        # Only at a point of the curve: a mean over half an interval would differ after a resume.
+        due = count == 0 and time.monotonic() - saved >= plan.checkpoint_seconds
+        if checkpoints and due and step + 1 < plan.steps:
+            save_checkpoint(checkpoints, step + 1, model, optimizer, curve)
+            saved = time.monotonic()
+    model.eval()
+    return curve
+
+
+def _schedule(step: int, steps: int) -> float:
+    warm = max(1, steps // 10)
+    if step < warm:
+        return (step + 1) / warm
+    position = torch.tensor((step - warm) / max(1, steps - warm) * torch.pi)
+    return 0.05 + 0.95 * 0.5 * (1.0 + float(torch.cos(position)))
