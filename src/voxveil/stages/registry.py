@@ -20,19 +20,22 @@ Secrecy = Literal["public", "private", "released"]
 
 @dataclass(frozen=True)
 class Port:
-    """One declared input or output: a folder with ``_DONE.json``.
+    """One declared input or output: a folder with ``_DONE.json``, or a copy of one file of another output.
 
     Attributes:
         name: As in ``--in NAME=PATH``.
         kind: Kubeflow artifact type.
         secrecy: ``private`` artifacts never leave the private store.
         many: The folder holds one finished output per system (fan-in).
+        copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
+            (``{key}`` stands for the stage's key).
     """
 
     name: str
     kind: Kind
     secrecy: Secrecy = "public"
     many: bool = False
+    copy_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ class StageSpec:
 
 _PUBLIC = Port("public", "Dataset")
 _PRIVATE = Port("private", "Dataset", "private")
+_TRAINED = (
+    Port("model", "Model"),
+    Port("metrics", "Metrics", copy_of="model/metrics.json"),
+    Port("curve", "Dataset", copy_of="model/curve.csv"),
+)
 _COMMON = ("storage", "config", "stages/run.py", "stages/io.py", "stages/registry.py")
 _TRAIN = (*_COMMON, "corpus/split.py", "audio", "training")
 
@@ -74,7 +82,7 @@ STAGES: tuple[StageSpec, ...] = (
         "train_pitch",
         "train the F0 autoencoder of one variant through its noise",
         (_PUBLIC,),
-        (Port("model", "Model"),),
+        _TRAINED,
         keyed="pitch_variant",
         sections=("train_pitch",),
         packages=(*_TRAIN, "pitch", "privacy"),
@@ -85,7 +93,7 @@ STAGES: tuple[StageSpec, ...] = (
         "train_content",
         "train the acoustic model whose bottleneck is the content feature",
         (_PUBLIC,),
-        (Port("model", "Model"),),
+        _TRAINED,
         keyed="content_variant",
         sections=("train_content",),
         packages=(*_TRAIN, "content", "privacy"),
@@ -96,7 +104,7 @@ STAGES: tuple[StageSpec, ...] = (
         "train_speaker",
         "train the speaker encoder and build the public pool of targets",
         (_PUBLIC,),
-        (Port("model", "Model"),),
+        _TRAINED,
         sections=("train_speaker",),
         packages=(*_TRAIN, "speaker"),
         torch=True,
@@ -106,7 +114,7 @@ STAGES: tuple[StageSpec, ...] = (
         "train_vocoder",
         "train the neural source-filter vocoder",
         (_PUBLIC,),
-        (Port("model", "Model"),),
+        _TRAINED,
         sections=("train_vocoder",),
         packages=(*_TRAIN, "synthesis"),
         torch=True,
@@ -116,7 +124,7 @@ STAGES: tuple[StageSpec, ...] = (
         "train_synthesis",
         "train one system's acoustic model on its own released features",
         (_PUBLIC, Port("pitch", "Model"), Port("content", "Model"), Port("speaker", "Model")),
-        (Port("model", "Model"),),
+        _TRAINED,
         keyed="system",
         sections=("train_synthesis",),
         packages=(*_TRAIN, "pitch", "content", "privacy", "speaker", "synthesis", "systems.py"),
@@ -170,7 +178,7 @@ STAGES: tuple[StageSpec, ...] = (
         "train_attacker",
         "train the attacker's speaker encoder on anonymized public speech",
         (Port("attacker", "Dataset"),),
-        (Port("model", "Model"),),
+        _TRAINED,
         keyed="system",
         sections=("train_attacker",),
         packages=(*_TRAIN, "speaker", "attack"),
@@ -210,7 +218,7 @@ STAGES: tuple[StageSpec, ...] = (
             Port("transcripts", "Dataset", "private"),
             Port("released", "Dataset", "released"),
         ),
-        (Port("metrics", "Metrics"),),
+        (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
         keyed="system",
         sections=("evaluate",),
         packages=(*_COMMON, "metrics", "privacy", "stages/evaluate.py"),

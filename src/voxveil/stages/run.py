@@ -16,7 +16,7 @@ from voxveil.config.compose import to_mapping
 from voxveil.errors import InputError, ParamsError
 from voxveil.stages.io import StageContext
 from voxveil.stages.registry import Port, StageSpec, stage_spec
-from voxveil.storage.atomic import whole_directory
+from voxveil.storage.atomic import whole_directory, write_bytes
 from voxveil.storage.done import Done, finish, require_done
 
 __all__ = ["checkpoint_root", "fingerprint", "run_stage"]
@@ -62,7 +62,9 @@ def run_stage(
         use_threads(params.base.threads)
     with ExitStack() as stack:
         folders = {
-            port.name: stack.enter_context(whole_directory(Path(outputs[port.name]))) for port in spec.outputs
+            port.name: stack.enter_context(whole_directory(Path(outputs[port.name])))
+            for port in spec.outputs
+            if not port.copy_of
         }
         context = StageContext(
             spec.name,
@@ -75,6 +77,10 @@ def run_stage(
         )
         module.run(context)
         results = {name: finish(folder, spec.name, key or None) for name, folder in folders.items()}
+    for port in spec.outputs:
+        if port.copy_of:
+            source, _, file = port.copy_of.format(key=key).partition("/")
+            write_bytes(Path(outputs[port.name]), (Path(outputs[source]) / file).read_bytes())
     shutil.rmtree(checkpoints, ignore_errors=True)
     return results
 
