@@ -1,0 +1,126 @@
+"""One trainer for the synthesizer's speaker encoder and for the attacker's.
+
+Loss: additive angular margin softmax (Deng et al., "ArcFace", CVPR 2019; Xiang et al., "Margin
+matters", 2019) over speakers times speeds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.config.model import SpeakerParams
+from voxveil.corpus.split import Split
+from voxveil.errors import ParamsError
+from voxveil.speaker.clips import MINIMUM_SAMPLES
+from voxveil.speaker.crops import CropPlan, Crops
+from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+
+__all__ = ["AngularMarginHead", "TrainedEncoder", "train_encoder"]
+
+_MARGIN = 0.2
+_SCALE = 30.0
+
+
+class AngularMarginHead(nn.Module):
+    """Logits ``s cos(theta + m)`` for the true class and ``s cos(theta)`` for the others."""
+
+    def __init__(self, embedding: int, classes: int, margin: float = _MARGIN, scale: float = _SCALE) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(classes, embedding))
+        nn.init.xavier_uniform_(self.weight)
+        self._margin, self._scale = margin, scale
+
+    def cosines(self, embeddings: torch.Tensor) -> torch.Tensor:
+        """Return the (batch, classes) cosines of (batch, E) embeddings with the class centres."""
+        return functional.linear(functional.normalize(embeddings), functional.normalize(self.weight))
+
+    def loss(self, cosines: torch.Tensor, labels: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
+        """Return the mean cross-entropy with the margin times ``strength`` (0 = plain softmax)."""
+        margin = self._margin * strength
+        true = cosines.gather(1, labels[:, None]).clamp(-1 + 1e-6, 1 - 1e-6)
+        angle = torch.arccos(true)
+        # Past pi - m, cos(theta + m) rises again; a linear penalty keeps the order.
+        shifted = torch.where(
+            angle + margin < torch.pi,
+            torch.cos(angle + margin),
+            true - margin * math.sin(margin),
+        )
+        return functional.cross_entropy(self._scale * cosines.scatter(1, labels[:, None], shifted), labels)
+
+
+class _Trained(nn.Module):
+    """Everything a step moves: the network and the class centres."""
+
+    def __init__(self, size: EncoderSize, classes: int) -> None:
+        super().__init__()
+        self.network = SpeakerNetwork(size)
+        self.head = AngularMarginHead(size.embedding, classes)
+
+
+@dataclass(frozen=True)
+class TrainedEncoder:
+    """What training gives.
+
+    Attributes:
+        encoder: The network, ready to embed.
+        curve: Points of loss and accuracy (share of crops whose nearest class centre is their own).
+        classes: Number of classes it was trained on (speakers times speeds).
+    """
+
+    encoder: SpeakerEncoder
+    curve: list[dict[str, float]]
+    classes: int
+
+
+def train_encoder(
+    split: Split,
+    params: SpeakerParams,
+    *,
+    name: str,
+    seed: int,
+    checkpoints: Path | None = None,
+    sink: CurveSink | None = None,
+) -> TrainedEncoder:
+    """Train a speaker encoder on the speakers of a public split.
+
+    Args:
+        split: Speech of at least 2 speakers.
+        params: Sizes and steps.
+        name: Section the parameters come from; names random streams, progress and errors.
+        seed: The run's seed.
+        checkpoints: Where to resume from and save to.
+        sink: Told each point of the curve.
+
+    Raises:
+        ParamsError: The crop is shorter than the shortest clip that can be embedded.
+    """
+    samples = round(params.crop_seconds * SAMPLE_RATE)
+    if samples < MINIMUM_SAMPLES:
+        raise ParamsError(
+            f"{name}.crop_seconds: got {params.crop_seconds}, "
+            f"must be at least {MINIMUM_SAMPLES / SAMPLE_RATE}"
+        )
+    crops = Crops(split, CropPlan(seed, name, params.batch, samples))
+    size = EncoderSize(params.channels, params.embedding)
+    with seeded(seed, name, "initial"):
+        model = _Trained(size, crops.classes).to(device())
+
+    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
+        audio, classes = crops.batch(step)
+        labels = torch.from_numpy(classes).to(device())
+        cosines = model.head.cosines(model.network(torch.from_numpy(audio).to(device())))
+        # The margin grows over the first half: from scratch, a full margin at once stalls.
+        loss = model.head.loss(cosines, labels, min(1.0, 2.0 * step / params.steps))
+        return loss, {"accuracy": float((cosines.argmax(dim=1) == labels).float().mean())}
+
+    plan = Plan(name, seed, params.steps, params.learning_rate)
+    curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
+    return TrainedEncoder(SpeakerEncoder(model.network), curve, crops.classes)
