@@ -3,6 +3,7 @@
 A private value reaches a synthesizer only as :class:`Released`, which only a mechanism makes.
 """
 
+from voxveil.privacy.ledger import Ledger, read_ledger, read_ledgers, write_ledger
 from voxveil.privacy.loss import INFINITE, Loss, compose, utterance_loss
 from voxveil.privacy.mechanisms import (
     Identity,
@@ -14,23 +15,33 @@ from voxveil.privacy.mechanisms import (
     pitch_mechanism,
 )
 from voxveil.privacy.noise import NoiseSource, PublicNoise, SystemNoise
+from voxveil.privacy.record import Entry, Release
+from voxveil.privacy.register import Register, open_register
 from voxveil.privacy.released import Released, require_released
 
 __all__ = [
     "INFINITE",
+    "Entry",
     "Identity",
     "LaplaceCube",
     "LaplaceSimplex",
+    "Ledger",
     "Loss",
     "Mechanism",
     "NoiseSource",
     "PublicNoise",
+    "Register",
+    "Release",
     "Released",
     "SystemNoise",
     "compose",
     "content_mechanism",
     "norm1",
+    "open_register",
     "pitch_mechanism",
+    "read_ledger",
+    "read_ledgers",
     "require_released",
     "utterance_loss",
+    "write_ledger",
 ]

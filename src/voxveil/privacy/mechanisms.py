@@ -45,6 +45,15 @@ class Mechanism(Protocol):
 
     name: str
 
+    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
+        """Return what releasing a value of this shape costs: it does not depend on the value.
+
+        Args:
+            shape: Shape of the private value.
+            secret: The noise will come from the operating system (a release), not from a seed.
+        """
+        ...
+
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release ``value`` with fresh noise."""
         ...
@@ -62,6 +71,10 @@ class Identity:
     name: str = "identity"
 
     def loss(self, value: Array) -> Loss:
+        """Return the infinite loss."""
+        return self.loss_for(value.shape)
+
+    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return the infinite loss."""
         return Loss("pure", INFINITE, self.unit, None, self.name, VERSION, "no noise: nothing is promised")
 
@@ -96,7 +109,11 @@ class LaplaceCube:
 
     def loss(self, value: Array) -> Loss:
         """Return epsilon per utterance, with sensitivity C K."""
-        channels, frames = value.shape
+        return self.loss_for(value.shape)
+
+    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
+        """Return epsilon per utterance, with sensitivity C K, for a value of shape (C, K)."""
+        channels, frames = shape
         return Loss(
             "pure", self.epsilon, "utterance", float(channels * frames), self.name, VERSION, FLOAT_NOTE
         )
@@ -141,6 +158,10 @@ class LaplaceSimplex:
 
     def loss(self, value: Array) -> Loss:
         """Return epsilon per vector, with sensitivity 2."""
+        return self.loss_for(value.shape)
+
+    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
+        """Return epsilon per vector, with sensitivity 2, for vectors of shape (K, M)."""
         return Loss("pure", self.epsilon, "vector", 2.0, self.name, VERSION, FLOAT_NOTE)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:

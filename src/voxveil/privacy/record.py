@@ -1,0 +1,192 @@
+"""The record of one release (``ledger.json``, and the same bytes in the register) and its checks."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from voxveil import __version__
+from voxveil.errors import InputError, PrivacyError
+from voxveil.privacy.loss import Loss, compose, utterance_loss
+
+__all__ = ["FORMAT", "NEIGHBOURS", "PUBLIC_BY_DEFINITION", "Entry", "Purpose", "Release", "parse_release"]
+
+FORMAT = 1
+Purpose = Literal["release", "evaluation"]
+NEIGHBOURS = "any two utterances with equal sample count"
+PUBLIC_BY_DEFINITION = ("sample count", "relative path", "accepted or refused")
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_ID = re.compile(r"[0-9a-f]{32}\Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One input of a release.
+
+    Attributes:
+        input: Its id or relative path, as given.
+        sha256: SHA-256 of the input audio: what makes two inputs the same utterance.
+        vectors: Number of released content vectors K.
+        losses: What each stream costs, e.g. ``{"pitch": Loss, "content": Loss}``, each per
+            utterance or per vector.
+        speaker: Whose speech it is, where that is known.
+        earlier: How often the same system released this input before, for the same purpose.
+    """
+
+    input: str
+    sha256: str
+    vectors: int
+    losses: Mapping[str, Loss]
+    speaker: str | None = None
+    earlier: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be accounted for."""
+        where = f"input {self.input!r}"
+        if not self.input:
+            raise PrivacyError("an input of a release needs a name")
+        if not _SHA256.match(self.sha256):
+            raise PrivacyError(f"{where}: sha256 must be 64 hexadecimal digits, got {self.sha256!r}")
+        if isinstance(self.vectors, bool) or not isinstance(self.vectors, int) or self.vectors < 1:
+            raise PrivacyError(f"{where}: vectors must be a whole number of at least 1, got {self.vectors!r}")
+        if not self.losses:
+            raise PrivacyError(f"{where}: no losses; a release without noise has the identity's")
+        for name, loss in self.losses.items():
+            if not isinstance(loss, Loss):
+                raise PrivacyError(f"{where}: {name} must be a Loss, got {loss!r}")
+        if self.speaker == "":
+            raise PrivacyError(f"{where}: speaker must be a name or None")
+
+    @property
+    def utterance(self) -> Loss:
+        """The loss of the whole utterance: streams add, a loss per vector counts K times."""
+        return compose(*(utterance_loss(self.losses[name], self.vectors) for name in sorted(self.losses)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry for JSON."""
+        content: dict[str, Any] = {
+            "input": self.input,
+            "sha256": self.sha256,
+            "vectors": self.vectors,
+            "losses": {name: loss.to_json() for name, loss in self.losses.items()},
+            "utterance": self.utterance.to_json(),
+            "earlier": self.earlier,
+        }
+        return content if self.speaker is None else {**content, "speaker": self.speaker}
+
+
+@dataclass(frozen=True)
+class Release:
+    """One run over a list of inputs, as announced.
+
+    Attributes:
+        id: 32 hexadecimal digits; totals count each id once.
+        purpose: ``release`` or ``evaluation``.
+        system: Name of the anonymization system.
+        time: UTC, ``YYYY-MM-DDThh:mm:ssZ``.
+        entries: The inputs.
+        register: Where it was announced (not part of the record).
+        version: Version of voxveil that announced it.
+    """
+
+    id: str
+    purpose: Purpose
+    system: str
+    time: str
+    entries: tuple[Entry, ...]
+    register: str = ""
+    version: str = __version__
+
+    @property
+    def epsilon(self) -> float:
+        """The largest utterance epsilon in nat; ``inf`` where nothing is promised."""
+        return max(entry.utterance.epsilon for entry in self.entries)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the person who started the run has to be told, one line each."""
+        redrawn = [entry for entry in self.entries if entry.earlier]
+        if not redrawn:
+            return ()
+        times = max(entry.earlier for entry in redrawn) + 1
+        return (
+            f"system {self.system}: {len(redrawn)} of {len(self.entries)} inputs were announced before"
+            f" (purpose {self.purpose}) and are charged again, up to {times} times in all"
+            " ('voxveil ledger total')",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the immutable record, as ledger.json and the register hold it."""
+        return {
+            "format": FORMAT,
+            "release": self.id,
+            "purpose": self.purpose,
+            "system": self.system,
+            "time": self.time,
+            "version": self.version,
+            "neighbours": NEIGHBOURS,
+            "public_by_definition": list(PUBLIC_BY_DEFINITION),
+            "epsilon_max": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "entries": [entry.to_json() for entry in self.entries],
+        }
+
+
+def parse_release(content: bytes, where: str) -> Release:
+    """Read a record and check that its figures follow from its losses.
+
+    Args:
+        content: JSON.
+        where: Names the record in errors.
+
+    Raises:
+        InputError: With what was got and what is allowed.
+    """
+    try:
+        record = json.loads(content)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{where}: not valid JSON ({error})") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        got = record.get("format") if isinstance(record, dict) else type(record).__name__
+        raise InputError(f"{where}: must be a ledger of format {FORMAT}, got {got!r}")
+    for name, pattern in (("release", _ID), ("time", _TIME)):
+        if not isinstance(record.get(name), str) or not pattern.match(record[name]):
+            raise InputError(f"{where}: {name} is not valid, got {record.get(name)!r}")
+    purpose = record.get("purpose")
+    if purpose not in ("release", "evaluation"):
+        raise InputError(f"{where}: purpose must be 'release' or 'evaluation', got {purpose!r}")
+    entries = record.get("entries")
+    if not isinstance(entries, list) or not entries:
+        raise InputError(f"{where}: entries must be a list that is not empty")
+    release = Release(
+        id=record["release"],
+        purpose=purpose,
+        system=str(record.get("system", "")),
+        time=record["time"],
+        entries=tuple(_entry(entry, where) for entry in entries),
+        version=str(record.get("version", "")),
+    )
+    if release.to_json() != record:
+        raise InputError(f"{where}: its figures contradict its losses; was it edited?")
+    return release
+
+
+def _entry(content: Any, where: str) -> Entry:
+    try:
+        return Entry(
+            input=content["input"],
+            sha256=content["sha256"],
+            vectors=content["vectors"],
+            losses={name: Loss.from_json(loss) for name, loss in content["losses"].items()},
+            speaker=content.get("speaker"),
+            earlier=content["earlier"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{where}: not a valid entry ({type(error).__name__}: {error})") from None
+    except PrivacyError as error:
+        raise InputError(f"{where}: {error}") from None

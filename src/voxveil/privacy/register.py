@@ -1,0 +1,262 @@
+"""The register of releases: one JSON object per release id, in a folder or in an S3 bucket.
+
+It lies outside DVC, so that an output restored from a cache costs nothing and a rerun does.
+An object is created exclusively, made durable and read back before any noise is drawn; it is
+never changed or removed. Writers never touch the same object, so any number may write at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from voxveil.errors import MissingExtraError, PrivacyError
+
+__all__ = ["FolderRegister", "Register", "S3Register", "open_register", "register_location"]
+
+_NAME = re.compile(r"[0-9a-f]{32}\Z")
+_SUFFIX = ".json"
+
+
+class Register(Protocol):
+    """A store of immutable objects named by release id (32 hexadecimal digits)."""
+
+    #: Where it is, as a person would write it.
+    location: str
+
+    def create(self, name: str, content: bytes) -> None:
+        """Store ``content`` durably under a new ``name``; an existing name is an error.
+
+        Raises:
+            PrivacyError: The object is not known to be stored.
+        """
+        ...
+
+    def names(self) -> list[str]:
+        """Return the names of all objects, sorted."""
+        ...
+
+    def read_all(self) -> dict[str, bytes]:
+        """Return every object by name."""
+        ...
+
+
+def register_location() -> str:
+    """Return where releases are registered: VOXVEIL_LEDGER, ``$DVC_ROOT/ledger``, else ``ledger``."""
+    chosen = os.environ.get("VOXVEIL_LEDGER")
+    if chosen:
+        return chosen
+    root = os.environ.get("DVC_ROOT")
+    return str(Path(root) / "ledger") if root else "ledger"
+
+
+def open_register(location: str | None = None) -> Register:
+    """Return the register at ``location`` (a folder or ``s3://bucket/prefix``).
+
+    Args:
+        location: Where; by default :func:`register_location`. Nothing is written yet.
+
+    Raises:
+        PrivacyError: The location is of another kind.
+    """
+    place = register_location() if location is None else location
+    if place.startswith("s3://"):
+        return S3Register(place)
+    if "://" in place:
+        raise PrivacyError(f"register {place}: must be a folder or s3://BUCKET/PREFIX; nothing was released")
+    return FolderRegister(Path(place))
+
+
+class FolderRegister:
+    """A register in a folder; the folder is made by the first release, its parent must exist.
+
+    Args:
+        folder: Where the objects lie as ``RELEASE.json``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(folder)
+        self.location = str(folder)
+
+    def create(self, name: str, content: bytes) -> None:
+        """Store ``content`` under ``name``: written aside, flushed, then linked, which is exclusive."""
+        _require_name(name)
+        path = self._folder / f"{name}{_SUFFIX}"
+        partial = self._folder / f".{name}.{os.getpid()}.partial"
+        try:
+            if not self._folder.is_dir():
+                self._folder.mkdir(exist_ok=True)
+                _sync_folder(self._folder.absolute().parent)
+            try:
+                with partial.open("xb") as handle:
+                    handle.write(content)
+                    handle.flush()
+                    os.fsync(handle.fileno())
+                # A rename would replace an object of the same name; a hard link refuses to.
+                os.link(partial, path)
+            finally:
+                partial.unlink(missing_ok=True)
+            _sync_folder(self._folder)
+            stored = path.read_bytes()
+        except FileExistsError:
+            raise PrivacyError(f"register {path}: exists already; nothing was released") from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise PrivacyError(
+                f"register {self.location}: cannot be written ({reason}); nothing was released"
+            ) from None
+        if stored != content:
+            raise PrivacyError(f"register {path}: reads back differently; nothing was released")
+
+    def names(self) -> list[str]:
+        """Return the release ids in the folder, sorted; an absent folder has none."""
+        if not self._folder.exists():
+            return []
+        try:
+            found = sorted(path.name for path in self._folder.iterdir())
+        except OSError as error:
+            raise PrivacyError(
+                f"register {self.location}: cannot be read ({error.strerror or error})"
+            ) from None
+        return [name.removesuffix(_SUFFIX) for name in found if _is_object(name)]
+
+    def read_all(self) -> dict[str, bytes]:
+        """Return every object by release id."""
+        objects: dict[str, bytes] = {}
+        for name in self.names():
+            path = self._folder / f"{name}{_SUFFIX}"
+            try:
+                objects[name] = path.read_bytes()
+            except OSError as error:
+                raise PrivacyError(f"register {path}: cannot be read ({error.strerror or error})") from None
+        return objects
+
+
+class S3Register:
+    """A register in an S3 bucket (endpoint: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself).
+
+    Args:
+        location: ``s3://BUCKET`` or ``s3://BUCKET/PREFIX``.
+    """
+
+    def __init__(self, location: str) -> None:
+        bucket, _, prefix = location.removeprefix("s3://").partition("/")
+        if not bucket or "?" in location:
+            raise PrivacyError(f"register {location}: must be s3://BUCKET/PREFIX; nothing was released")
+        self.location = location
+        self._bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._client: Any = None
+
+    def create(self, name: str, content: bytes) -> None:
+        """Store ``content`` under ``name`` with ``If-None-Match: *``, then read it back."""
+        _require_name(name)
+        key = f"{self._prefix}{name}{_SUFFIX}"
+        try:
+            self._connect().put_object(
+                Bucket=self._bucket,
+                Key=key,
+                Body=content,
+                ContentType="application/json",
+                IfNoneMatch="*",
+            )
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            # A repeated request whose first try had succeeded is refused as well: read it back.
+            if _status(error) not in (409, 412):
+                raise PrivacyError(f"{self._failure(error, 'written')}; nothing was released") from None
+        try:
+            stored = self._get(key)
+        except Exception as error:
+            raise PrivacyError(f"{self._failure(error, 'read back')}; nothing was released") from None
+        if stored != content:
+            raise PrivacyError(f"register s3://{self._bucket}/{key}: exists already; nothing was released")
+
+    def names(self) -> list[str]:
+        """Return the release ids under the prefix, sorted."""
+        try:
+            pages = (
+                self._connect()
+                .get_paginator("list_objects_v2")
+                .paginate(Bucket=self._bucket, Prefix=self._prefix)
+            )
+            keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            raise PrivacyError(self._failure(error, "listed")) from None
+        found = [key.removeprefix(self._prefix) for key in keys]
+        return sorted(name.removesuffix(_SUFFIX) for name in found if _is_object(name))
+
+    def read_all(self) -> dict[str, bytes]:
+        """Return every object by release id."""
+        names = self.names()
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                bodies = pool.map(lambda name: self._get(f"{self._prefix}{name}{_SUFFIX}"), names)
+                return dict(zip(names, bodies, strict=True))
+        except Exception as error:
+            raise PrivacyError(self._failure(error, "read")) from None
+
+    def _get(self, key: str) -> bytes:
+        return bytes(self._connect().get_object(Bucket=self._bucket, Key=key)["Body"].read())
+
+    def _connect(self) -> Any:
+        if self._client is None:
+            try:
+                import boto3
+                from botocore.config import Config
+            except ImportError:
+                raise MissingExtraError("boto3", "data") from None
+            options = Config(
+                connect_timeout=5,
+                read_timeout=10,
+                retries={"max_attempts": 2, "mode": "standard"},
+                # Servers of S3's kind often know neither virtual hosts nor trailing checksums.
+                s3={"addressing_style": "path"} if _endpoint() else {},
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            )
+            try:
+                self._client = boto3.client("s3", endpoint_url=_endpoint(), config=options)
+            except Exception as error:
+                raise PrivacyError(f"{self._failure(error, 'reached')}; nothing was released") from None
+        return self._client
+
+    def _failure(self, error: Exception, what: str) -> str:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        where = f" at {_endpoint()}" if _endpoint() else ""
+        return f"register {self.location}{where}: cannot be {what} ({reason})"
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _status(error: Exception) -> int | None:
+    response = getattr(error, "response", None)
+    if not isinstance(response, dict):
+        return None
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status if isinstance(status, int) else None
+
+
+def _is_object(name: str) -> bool:
+    return name.endswith(_SUFFIX) and _NAME.match(name.removesuffix(_SUFFIX)) is not None
+
+
+def _require_name(name: str) -> None:
+    if not _NAME.match(name):
+        raise PrivacyError(f"a release id has 32 hexadecimal digits, got {name!r}; nothing was released")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
