@@ -66,7 +66,15 @@ _TRAINED = (
     Port("metrics", "Metrics", copy_of="model/metrics.json"),
     Port("curve", "Dataset", copy_of="model/curve.csv"),
 )
-_COMMON = ("storage", "config", "stages/run.py", "stages/io.py", "stages/registry.py")
+_COMMON = (
+    "errors.py",
+    "seeding.py",
+    "storage",
+    "config",
+    "stages/run.py",
+    "stages/io.py",
+    "stages/registry.py",
+)
 _TRAIN = (*_COMMON, "corpus/split.py", "audio", "training")
 
 STAGES: tuple[StageSpec, ...] = (

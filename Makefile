@@ -1,0 +1,43 @@
+# make demo           the whole chain on speech made by espeak-ng, then the results
+# make test           the tests that need no service
+# make test-services  the tests that need an S3 server, an MLflow server, Docker or a browser
+# make check          ruff and mypy --strict
+# make locks          remake requirements/*.txt (needs uv)
+SHELL := /bin/bash
+export DVC_NO_ANALYTICS := 1
+export DO_NOT_TRACK := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+BIN := .venv/bin
+
+.PHONY: demo install dev test test-services check format locks clean
+
+demo: install
+	@$(BIN)/voxveil demo
+
+install:
+	@requirements/install.sh gpu
+
+dev:
+	@requirements/install.sh dev
+
+test: dev
+	@tests/in_copy.sh -m "not services"
+
+test-services: dev
+	@tests/services/prepare.sh
+	@tests/in_copy.sh -m services
+
+check: dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+locks:
+	@requirements/compile.sh
+
+clean:
+	rm -rf outputs metrics models demo-audio dvc_plots .voxveil
