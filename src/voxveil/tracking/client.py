@@ -1,0 +1,152 @@
+"""Contact with MLflow: quiet, patient with other processes, impatient with a dead server.
+
+Only ``MlflowClient`` is used, never the fluent interface: that one adopts the run named by
+``MLFLOW_RUN_ID`` and ends it. A run named there is a parent tag here and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import MissingExtraError, VoxveilError
+from voxveil.tracking.names import PREFIX
+from voxveil.tracking.store import Store
+
+__all__ = ["Tracker", "TrackingError", "common_tags", "connect", "git_commit"]
+
+#: Seconds and tries before a server counts as away; the user's own settings win.
+_PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+
+
+class TrackingError(VoxveilError):
+    """The tracking store cannot be reached or refuses what it is sent. Results are not affected."""
+
+    exit_code = 1
+
+
+class Tracker:
+    """One experiment of one store.
+
+    Attributes:
+        client: MLflow's own client.
+        experiment_id: The experiment's id.
+        store: Where it lives.
+    """
+
+    def __init__(self, client: Any, experiment_id: str, store: Store) -> None:
+        self.client = client
+        self.experiment_id = experiment_id
+        self.store = store
+
+    @contextmanager
+    def burst(self) -> Iterator[Any]:
+        """Yield the client for a short burst of writes; every fault becomes a :class:`TrackingError`."""
+        with _faults(self.store), _locked(self.store.lock):
+            yield self.client
+
+    def find(self, tag: str, value: str, further: str = "") -> list[Any]:
+        """Return the live runs of the experiment whose tag has this value, newest first."""
+        query = f"tags.`{PREFIX}{tag}` = '{_quoted(value)}'{further}"
+        return list(self.client.search_runs([self.experiment_id], query, max_results=100))
+
+
+def connect(store: Store) -> Tracker:
+    """Make contact: set the store up where it is new, and find or make the experiment.
+
+    Eight processes may do so at once: a file lock serialises first contact with SQLite.
+
+    Raises:
+        MissingExtraError: MLflow is not installed.
+        TrackingError: The store is away or refuses.
+    """
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ["DO_NOT_TRACK"] = "true"
+    for name, value in _PATIENCE.items():
+        os.environ.setdefault(name, value)
+    # Alembic and MLflow narrate the set-up of a database.
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        from mlflow.tracking import MlflowClient
+    except ImportError:
+        raise MissingExtraError("mlflow", "mlflow") from None
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with _faults(store), _locked(store.lock):
+        client = MlflowClient(tracking_uri=store.uri)
+        return Tracker(client, _experiment(client, store), store)
+
+
+def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the tags every run of ours carries: code version, DVC experiment, parent run."""
+    env = os.environ if environ is None else environ
+    tags = {"mlflow.parentRunId": env.get("MLFLOW_RUN_ID", ""), f"{PREFIX}exp": env.get("DVC_EXP_NAME", "")}
+    commit = git_commit()
+    if commit:
+        tags["mlflow.source.git.commit"] = commit
+    return {name: value for name, value in tags.items() if value}
+
+
+def git_commit(folder: Path | None = None) -> str:
+    """Return the checked-out commit, empty outside a Git checkout."""
+    try:
+        result = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def _experiment(client: Any, store: Store) -> str:
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(store.experiment)
+    if found is None:
+        location = store.artifacts.as_uri() if store.artifacts else None
+        try:
+            return str(client.create_experiment(store.experiment, artifact_location=location))
+        except MlflowException:
+            # Another machine may have made it since.
+            found = client.get_experiment_by_name(store.experiment)
+            if found is None:
+                raise
+    if found.lifecycle_stage != "active":
+        raise TrackingError(
+            f"MLflow experiment {store.experiment!r} at {store.shown} is deleted; restore it or set"
+            " MLFLOW_EXPERIMENT_NAME"
+        )
+    return str(found.experiment_id)
+
+
+@contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    if path is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _faults(store: Store) -> Iterator[None]:
+    try:
+        yield
+    except VoxveilError:
+        raise
+    except Exception as error:  # requests, SQLAlchemy, sqlite3, MLflow and OS errors: all mean "away"
+        detail = store.redact(str(error)) or type(error).__name__
+        raise TrackingError(f"MLflow at {store.shown}: {detail}") from error
+
+
+def _quoted(value: str) -> str:
+    return value.replace("'", "")

@@ -1,0 +1,101 @@
+"""Where runs are tracked: resolved from the environment, without importing MLflow.
+
+``MLFLOW_TRACKING_URI`` and ``MLFLOW_EXPERIMENT_NAME`` win. The default is a SQLite file
+``mlflow.db`` with artifacts in ``mlartifacts``, both in ``$DVC_ROOT`` so that an experiment
+in a throw-away copy of the repository is not lost with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+__all__ = ["EXPERIMENT", "Store", "project_root", "resolve_store", "tracking_enabled", "warn"]
+
+#: Name of the MLflow experiment unless MLFLOW_EXPERIMENT_NAME says otherwise.
+EXPERIMENT = "voxveil"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A tracking store.
+
+    Attributes:
+        uri: MLflow tracking URI.
+        experiment: Name of the experiment.
+        artifacts: Artifact folder of a new experiment; None leaves it to the server.
+        lock: File whose lock serialises writers of a SQLite store; None for a server.
+    """
+
+    uri: str
+    experiment: str
+    artifacts: Path | None
+    lock: Path | None
+
+    @property
+    def shown(self) -> str:
+        """The URI without credentials, for messages."""
+        return _without_credentials(self.uri)
+
+    def redact(self, text: str) -> str:
+        """Return ``text`` as one line of at most 200 characters without this store's credentials."""
+        line = " ".join(text.replace(self.uri, self.shown).split())
+        credentials = urlsplit(self.uri).netloc.rpartition("@")[0]
+        if credentials:
+            line = line.replace(credentials, "***")
+        return line if len(line) <= 200 else f"{line[:197]}..."
+
+
+def tracking_enabled(environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether runs are tracked; ``VOXVEIL_TRACKING=off`` switches it off."""
+    value = (os.environ if environ is None else environ).get("VOXVEIL_TRACKING", "on")
+    return value.strip().lower() not in ("off", "0", "false", "no")
+
+
+def resolve_store(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Store:
+    """Return the store that the environment names, else the default one.
+
+    Args:
+        environ: Environment variables; the process's unless given.
+        cwd: Where to look for the project from; the current folder unless given.
+    """
+    env = os.environ if environ is None else environ
+    experiment = env.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
+    uri = env.get("MLFLOW_TRACKING_URI")
+    if uri:
+        return Store(uri, experiment, None, _sqlite_lock(uri))
+    root = project_root(env, cwd)
+    uri = f"sqlite:///{root / 'mlflow.db'}"
+    return Store(uri, experiment, root / "mlartifacts", _sqlite_lock(uri))
+
+
+def project_root(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
+    """Return ``$DVC_ROOT``, else the nearest folder upwards with a dvc.yaml, else the current one."""
+    env = os.environ if environ is None else environ
+    if env.get("DVC_ROOT"):
+        return Path(env["DVC_ROOT"]).absolute()
+    here = (Path.cwd() if cwd is None else cwd).absolute()
+    return next((folder for folder in (here, *here.parents) if (folder / "dvc.yaml").is_file()), here)
+
+
+def warn(text: str) -> None:
+    """Print one warning line to standard error."""
+    print(f"voxveil: warning: {text}", file=sys.stderr, flush=True)
+
+
+def _sqlite_lock(uri: str) -> Path | None:
+    scheme, _, path = uri.partition(":///")
+    if not scheme.startswith("sqlite") or not path or path == ":memory:":
+        return None
+    return Path(f"{path.partition('?')[0]}.lock").absolute()
+
+
+def _without_credentials(uri: str) -> str:
+    parts = urlsplit(uri)
+    if "@" not in parts.netloc:
+        return uri
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
