@@ -1,0 +1,67 @@
+r"""Similarity-rank disclosure: what the rank of the right speaker gives away.
+
+With :math:`\gamma_k` the probability of rank k among N references (1/N each when nothing leaks):
+
+* disclosure of rank k: :math:`\log_2 N + \log_2 \gamma_k` bit; its mean and its maximum over k
+  (at most log2 N);
+* identification rate :math:`\gamma_1`;
+* rank spread: share of ranks with :math:`\gamma_k > 1/N`, strictly;
+* :math:`\mathrm{LLR}(k) = \log\frac{\gamma_k (N-1)}{1-\gamma_k}` nat, and the largest of it, of both
+  signs or upwards only.
+
+Everything takes probabilities of shape ``(..., N)`` and works along the last axis, so that a
+thousand bootstrap replicates cost one call.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from voxveil.metrics.data import FloatArray
+
+__all__ = [
+    "disclosure_bits",
+    "max_disclosure",
+    "mean_disclosure",
+    "rank_llr",
+    "rank_spread",
+]
+
+
+def disclosure_bits(gamma: FloatArray) -> FloatArray:
+    """Return log2(N gamma_k) in bit; -inf where a rank has probability 0."""
+    with np.errstate(divide="ignore"):
+        result: FloatArray = np.log2(gamma * gamma.shape[-1])
+    # Chance itself: log2 of a rounded N * (1/N) must not read as a disclosure.
+    result[np.abs(result) < 1e-14] = 0.0
+    return result
+
+
+def mean_disclosure(gamma: FloatArray) -> FloatArray:
+    """Return the mean disclosure in bit, in [0, log2 N], shape ``(...)``."""
+    bits = np.where(gamma > 0, disclosure_bits(gamma), 0.0)
+    result: FloatArray = np.maximum((gamma * bits).sum(-1), 0.0)
+    return result
+
+
+def max_disclosure(gamma: FloatArray) -> FloatArray:
+    """Return the largest disclosure in bit, in [0, log2 N], shape ``(...)``."""
+    result: FloatArray = disclosure_bits(gamma).max(-1)
+    return result
+
+
+def rank_spread(gamma: FloatArray) -> FloatArray:
+    """Return the share of ranks strictly above chance, in [0, 1), shape ``(...)``."""
+    n = gamma.shape[-1]
+    # A rank hit exactly n_inputs / N times does not count; spread ties carry rounding of 1e-13.
+    result: FloatArray = np.mean(gamma * n > 1 + 1e-9, axis=-1)
+    return result
+
+
+def rank_llr(gamma: FloatArray) -> FloatArray:
+    """Return LLR(k) in nat, infinite at probabilities 0 and 1, same shape as ``gamma``."""
+    n = gamma.shape[-1]
+    with np.errstate(divide="ignore"):
+        result: FloatArray = np.log(gamma) + np.log(n - 1) - np.log1p(-np.minimum(gamma, 1.0))
+    result[np.abs(result) < 1e-14] = 0.0
+    return result
