@@ -1,0 +1,214 @@
+"""``voxveil ledger``: what has been released, what it costs in all, and whether the books are right."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import InputError, PrivacyError
+from voxveil.privacy.ledger import read_ledger, registered
+from voxveil.privacy.record import Release
+from voxveil.privacy.register import open_register
+from voxveil.privacy.totals import speaker_totals, utterance_totals
+from voxveil.storage.atomic import dump_json
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Show what has been released, add up what it costs, check the books."
+
+EPILOG = """The register is VOXVEIL_LEDGER (a folder or s3://BUCKET/PREFIX), by default $DVC_ROOT/ledger,
+else ./ledger. Every announced release counts once, finished or not; an output restored from a
+cache costs nothing. Epsilons of repeated releases of an utterance add; a speaker's total is the
+sum over everything released of that speaker.
+
+examples:
+  voxveil ledger show
+  voxveil ledger total
+  voxveil ledger total --speaker 61 --purpose release
+  voxveil ledger total --utterance 61-70968-0000
+  voxveil ledger verify private/ledger.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil ledger``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="list the releases, oldest first")
+    total = actions.add_parser("total", help="add up what utterances and speakers have cost")
+    total.add_argument("--speaker", metavar="ID", help="this speaker and their utterances only")
+    total.add_argument(
+        "--utterance",
+        metavar="NAME",
+        help="this utterance only: its name as given, or the SHA-256 of its audio",
+    )
+    verify = actions.add_parser("verify", help="check every record, and ledger files against the register")
+    verify.add_argument(
+        "paths", nargs="*", type=Path, metavar="PATH", help="ledger.json files, or folders searched for them"
+    )
+    for action in (show, total):
+        action.add_argument("--purpose", choices=("release", "evaluation"), help="of this purpose only")
+        action.add_argument("--system", metavar="NAME", help="of this system only")
+        action.add_argument("--json", action="store_true", help="print JSON")
+    for action in (show, total, verify):
+        action.add_argument(
+            "--register", metavar="PLACE", help="folder or s3://BUCKET/PREFIX of the register"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action; 0 only when every record is sound."""
+    register = open_register(args.register)
+    releases = registered(register)
+    if args.action == "verify":
+        return _verify(releases, args.paths, register.location)
+    kept = [
+        release
+        for release in releases
+        if args.purpose in (None, release.purpose) and args.system in (None, release.system)
+    ]
+    content = _totals(kept, args.speaker, args.utterance) if args.action == "total" else _show(kept)
+    if args.json:
+        sys.stdout.write(dump_json(content))
+    elif not kept:
+        print(f"register {register.location}: nothing has been released")
+    elif args.action == "total":
+        _print_totals(content, args.purpose)
+    else:
+        rows = [[item[name] for name in _SHOWN] for item in content["releases"]]
+        _print_table(_SHOWN, rows)
+    return 0
+
+
+_SHOWN = ("time", "release", "purpose", "system", "inputs", "redrawn", "epsilon_max", "mechanisms")
+
+
+def _show(releases: Sequence[Release]) -> dict[str, Any]:
+    return {
+        "releases": [
+            {
+                "time": release.time,
+                "release": release.id,
+                "purpose": release.purpose,
+                "system": release.system,
+                "inputs": len(release.entries),
+                "redrawn": sum(1 for entry in release.entries if entry.earlier),
+                "epsilon_max": _number(release.epsilon),
+                "mechanisms": ", ".join(
+                    sorted({loss.mechanism for entry in release.entries for loss in entry.losses.values()})
+                ),
+            }
+            for release in releases
+        ]
+    }
+
+
+def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | None) -> dict[str, Any]:
+    utterances = utterance_totals(releases)
+    speakers = speaker_totals(releases)
+    if speaker is not None:
+        utterances = [total for total in utterances if speaker in total.speakers]
+        speakers = [total for total in speakers if total.speaker == speaker]
+        if not speakers:
+            raise InputError(f"--speaker {speaker}: nothing of this speaker is in the register")
+    if utterance is not None:
+        utterances = [total for total in utterances if utterance in (*total.inputs, total.sha256)]
+        owners = {owner for total in utterances for owner in total.speakers}
+        speakers = [total for total in speakers if total.speaker in owners]
+        if not utterances:
+            raise InputError(f"--utterance {utterance}: not in the register")
+    return {
+        "unit": "nat; per utterance and, as a group of utterances, per speaker",
+        "releases": len({release.id for release in releases}),
+        "speakers": [_numbers(asdict(total)) for total in speakers],
+        "utterances": [_numbers(asdict(total)) for total in utterances],
+        "unattributed": sum(1 for total in utterances if not total.speakers),
+        "epsilon_utterance_max": _number(max((total.epsilon for total in utterances), default=0.0)),
+        "epsilon_speaker_max": _number(max((total.epsilon for total in speakers), default=0.0)),
+    }
+
+
+def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
+    if content["speakers"]:
+        _print_table(
+            ("speaker", "utterances", "releases", "epsilon", "worst utterance"),
+            [
+                [item["speaker"], item["utterances"], item["releases"], item["epsilon"], item["worst"]]
+                for item in content["speakers"]
+            ],
+        )
+        print()
+    _print_table(
+        ("utterance", "speaker", "releases", "epsilon"),
+        [
+            [
+                ", ".join(item["inputs"]),
+                ", ".join(item["speakers"]) or "unknown",
+                item["releases"],
+                item["epsilon"],
+            ]
+            for item in content["utterances"]
+        ],
+    )
+    scope = f"purpose {purpose}" if purpose else "all purposes"
+    print(
+        f"\n{content['releases']} releases ({scope}); largest utterance total"
+        f" {_text(content['epsilon_utterance_max'])} nat; largest speaker total"
+        f" {_text(content['epsilon_speaker_max'])} nat"
+    )
+    if content["unattributed"]:
+        print(f"{content['unattributed']} utterances name no speaker and are in no speaker's total")
+
+
+def _verify(releases: Sequence[Release], paths: Sequence[Path], place: str) -> int:
+    known = {release.id: release for release in releases}
+    files = [file for path in paths for file in _ledger_files(path)]
+    faults = []
+    for file in files:
+        record = read_ledger(file)
+        if record.id not in known:
+            faults.append(f"{file}: release {record.id} is not in the register {place}")
+        elif record.to_json() != known[record.id].to_json():
+            faults.append(f"{file}: differs from release {record.id} in the register {place}")
+    if faults:
+        for fault in faults[:-1]:
+            print(f"voxveil: error: {fault}", file=sys.stderr)
+        raise PrivacyError(faults[-1])
+    print(f"register {place}: {len(releases)} releases, every record is sound")
+    if files:
+        print(f"{len(files)} ledger files agree with it")
+    return 0
+
+
+def _ledger_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    files = sorted(path.rglob("ledger.json")) + sorted(path.rglob("ledger-*.json"))
+    if not files:
+        raise InputError(f"{path}: no ledger.json there")
+    return files
+
+
+def _numbers(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in content.items()}
+
+
+def _number(value: Any) -> Any:
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _text(value: Any) -> str:
+    if value == "inf":
+        return "unbounded"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    cells = [list(header), *([_text(value) for value in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    for row in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
