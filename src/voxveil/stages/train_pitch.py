@@ -1,0 +1,63 @@
+"""Stage train_pitch: the F0 extractor of one variant, measured on speakers it has not heard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from voxveil.corpus.split import Split
+from voxveil.errors import InputError
+from voxveil.pitch.extractor import PitchExtractor
+from voxveil.pitch.train import PitchUtterance, correlation, train_pitch
+from voxveil.privacy import PublicNoise
+from voxveil.stages.io import StageContext
+from voxveil.tracking.stream import training_sink
+from voxveil.training.holdout import hold_out
+from voxveil.training.outputs import write_trained
+
+__all__ = ["run"]
+
+
+def run(context: StageContext) -> None:
+    """Train on the public extractor speakers, write model, curve and metrics."""
+    seed, params = context.params.base.seed, context.params.train_pitch
+    split = Split(context.inputs["public"] / "extractor")
+    spoken = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
+    training, held = hold_out(spoken, seed)
+    with training_sink(context) as sink:
+        trained = train_pitch(training, params, context.key, seed, checkpoints=context.checkpoints, sink=sink)
+    metrics = _metrics(trained.extractor, held, seed, context.key)
+    # The identity has no training; one point of its exact loss keeps every variant's curve plottable.
+    curve = trained.curve or [{"step": 0, "loss": 1.0 - metrics["train_pitch/correlation"]}]
+    write_trained(context.outputs["model"], trained.model, trained.description, curve, metrics)
+
+
+def _metrics(
+    extractor: PitchExtractor, held: Sequence[PitchUtterance], seed: int, name: str
+) -> dict[str, float]:
+    """Correlation on held-out speakers, and the floor of a decoder that gets noise alone."""
+
+    def source(utterance: PitchUtterance, use: str) -> PublicNoise:
+        return PublicNoise(seed, "train_pitch", name, utterance.id, use)
+
+    measured = [correlation(extractor.release(u.f0, source(u, "held-out")).value, u.f0) for u in held]
+    metrics = {
+        "train_pitch/correlation": _mean(measured, name),
+        "train_pitch/held_out_utterances": float(len(held)),
+        "train_pitch/undefined": float(sum(value is None for value in measured)),
+    }
+    if extractor.loss["mechanism"] != "identity":
+        floor = [correlation(extractor.noise_only(len(u.f0), source(u, "floor")), u.f0) for u in held]
+        metrics["train_pitch/correlation_floor"] = _mean(floor, name)
+    return metrics
+
+
+def _mean(values: Sequence[float | None], name: str) -> float:
+    """Mean over the utterances where a correlation is defined."""
+    defined = [value for value in values if value is not None]
+    if not defined:
+        raise InputError(
+            f"train_pitch[{name}]: no held-out utterance has a varying F0; nothing can be measured"
+        )
+    return float(np.mean(defined))
