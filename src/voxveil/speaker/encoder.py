@@ -11,7 +11,7 @@ embedded by itself, without padding, so what is embedded beside it cannot move i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -113,7 +113,7 @@ class SpeakerEncoder:
         load_model(network, data, str(weights))
         return cls(network)
 
-    def save(self, folder: Path, facts: dict[str, object] | None = None) -> None:
+    def save(self, folder: Path, facts: Mapping[str, object] | None = None) -> None:
         """Write ``model.json`` and ``model.safetensors``.
 
         Args:

@@ -79,6 +79,12 @@ class TrainedEncoder:
     curve: list[dict[str, float]]
     classes: int
 
+    @property
+    def accuracy(self) -> float:
+        """Mean training accuracy over the last quarter of the curve, in [0, 1]."""
+        last = self.curve[-max(1, len(self.curve) // 4) :]
+        return sum(point["accuracy"] for point in last) / len(last)
+
 
 def train_encoder(
     split: Split,

@@ -1,0 +1,1 @@
+"""The adversaries: learn from anonymized public speech, then link private speakers."""

@@ -1,0 +1,85 @@
+"""The ECAPA-TDNN attacker with cosine scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.config.model import SpeakerParams
+from voxveil.corpus.split import Split
+from voxveil.errors import InputError
+from voxveil.speaker.encoder import SpeakerEncoder
+from voxveil.speaker.train import TrainedEncoder, train_encoder
+from voxveil.storage.atomic import read_json
+from voxveil.training.loop import CurveSink
+
+__all__ = ["EcapaAttacker"]
+
+
+@dataclass(frozen=True)
+class EcapaAttacker:
+    """A trained ECAPA-TDNN.
+
+    Attributes:
+        encoder: The network.
+        speakers: Ids of the public speakers it was trained on, sorted.
+        training: State of the speech it was trained on, ``original`` or ``anonymized``.
+    """
+
+    encoder: SpeakerEncoder
+    speakers: Sequence[str]
+    training: str
+
+    name = "ecapa"
+
+    @classmethod
+    def train(
+        cls,
+        split: Split,
+        params: SpeakerParams,
+        *,
+        training: str,
+        seed: int,
+        checkpoints: Path | None = None,
+        sink: CurveSink | None = None,
+    ) -> tuple[EcapaAttacker, TrainedEncoder]:
+        """Train on a public split; returns the attacker and how its training went.
+
+        Args:
+            split: Speech of public speakers.
+            params: Sizes and steps.
+            training: State of that speech, ``original`` or ``anonymized``.
+            seed: The run's seed.
+            checkpoints: Where to resume from and save to.
+            sink: Told each point of the curve.
+        """
+        result = train_encoder(
+            split, params, name="train_attacker", seed=seed, checkpoints=checkpoints, sink=sink
+        )
+        return cls(result.encoder, split.speakers, training), result
+
+    def save(self, folder: Path) -> None:
+        """Write the model into an existing folder."""
+        facts = {"attacker": self.name, "speakers": list(self.speakers), "training": self.training}
+        self.encoder.save(folder, facts)
+
+    @classmethod
+    def load(cls, folder: Path) -> EcapaAttacker:
+        """Read a trained attacker.
+
+        Raises:
+            InputError: The folder holds none, or not this attacker.
+        """
+        path = Path(folder) / "model.json"
+        content = read_json(path)
+        if not isinstance(content, dict) or content.get("attacker") != cls.name:
+            raise InputError(f"{path}: not an {cls.name} attacker")
+        return cls(SpeakerEncoder.load(folder), content["speakers"], content["training"])
+
+    def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+        """Return the (E,) unit-norm embedding of a 16 kHz clip."""
+        return self.encoder.embed(audio, name)
