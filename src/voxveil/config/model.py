@@ -179,8 +179,7 @@ class TranscribeParams:
 class EvaluateParams:
     """Metrics and their intervals."""
 
-    replicates: int = knob(200, "bootstrap replicates over speakers", low=20)
-    permutations: int = knob(100, "label permutations behind null95", low=20)
+    replicates: int = knob(200, "speaker bootstraps behind ci95, and relabellings behind null95", low=20)
 
 
 @dataclass(frozen=True)

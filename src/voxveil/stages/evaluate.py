@@ -1,0 +1,235 @@
+"""Stage ``evaluate``: every privacy and utility metric of one system, with its conditions.
+
+Writes, for each attacker and scenario that was scored, the full JSON contract of
+``voxveil evaluate`` (``ATTACKER-SCENARIO.json``); the flat numbers for DVC and MLflow
+(``SYSTEM.metrics.json``); what tables and the report show (``summary.json``); and the losses of
+every utterance under ids that only a holder of the original ledger can resolve (``losses.json``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import IncompleteInputError, InputError
+from voxveil.metrics.evaluation import read_evaluation
+from voxveil.metrics.io import read_trials
+from voxveil.metrics.names import flat_metrics
+from voxveil.metrics.ranks import rank_inputs
+from voxveil.metrics.suite import SuiteOptions, evaluate_scores
+from voxveil.privacy.ledger import read_ledger
+from voxveil.privacy.record import Release
+from voxveil.stages.io import StageContext
+from voxveil.storage.atomic import read_json, write_json
+
+__all__ = ["losses_projection", "promise", "run"]
+
+#: Metrics of the summary, in the order of tables.
+SHOWN = (
+    "eer",
+    "unlinkability",
+    "zebra_expected",
+    "zebra_worst_case",
+    "identification_rate",
+    "rank_mean",
+    "rank_max",
+    "eps_max_pav",
+    "eps_max_gauss",
+    "eps_max_t",
+    "eps_max_rank",
+)
+
+
+def run(context: StageContext) -> None:
+    """Evaluate ``context.key``."""
+    out = context.outputs["metrics"]
+    options = SuiteOptions(replicates=context.params.evaluate.replicates, seed=context.params.base.seed)
+    release = read_ledger(context.inputs["released"] / "ledger.json")
+    if release.system != context.key:
+        raise InputError(
+            f"{context.inputs['released']}: holds speech of system {release.system!r}, not {context.key!r}"
+        )
+    attacks: list[dict[str, Any]] = []
+    flat: dict[str, float] = {}
+    tested: set[str] = set()
+    for folder in _attacks(context.inputs["scores"]):
+        full, attack, utterances = _evaluate(folder, options)
+        write_json(out / f"{attack['attacker']}-{attack['scenario']}.json", full)
+        flat.update(flat_metrics(full, attack["attacker"], attack["scenario"]))
+        attacks.append(attack)
+        tested.update(utterances)
+    promised = promise(release, tested)
+    per = _phone_errors(context.inputs["transcripts"] / "transcripts.json")
+    flat.update(_numbers(promised, per))
+    corpus = _corpus(context.inputs["released"] / "corpus.json")
+    write_json(out / f"{context.key}.metrics.json", flat)
+    write_json(out / "losses.json", losses_projection(release, public=corpus["public"]))
+    write_json(
+        out / "summary.json",
+        {
+            "format": 1,
+            "system": context.key,
+            "kind": context.system.kind,
+            "composition": {
+                "pitch": context.system.pitch,
+                "content": context.system.content,
+                "pitch_conversion": context.system.pitch_conversion,
+            },
+            "scale": context.params.base.scale,
+            "corpus": corpus,
+            "corpus_synthetic": corpus["synthetic"],
+            "promise": promised,
+            "attacks": attacks,
+            "utility": {"per": per},
+            "replicates": options.replicates,
+        },
+    )
+
+
+def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
+    """Return what the release promises for the tested utterances.
+
+    Args:
+        release: The ledger.
+        tested: Utterance ids of all trials; the utterance epsilon is the maximum over them.
+
+    Returns:
+        ``streams`` (epsilon, unit, sensitivity as [smallest, largest], mechanism, version, note by
+        stream) and ``utterance`` (largest epsilon, number of utterances, vectors of the longest).
+        An infinite epsilon is the text ``"inf"``.
+
+    Raises:
+        InputError: A tested utterance is not in the ledger.
+    """
+    entries = {entry.input: entry for entry in release.entries}
+    chosen = sorted(set(tested))
+    missing = [item for item in chosen if item not in entries]
+    if missing:
+        raise InputError(
+            f"utterance {missing[0]}: tested, but not in the ledger of system {release.system}"
+            f" ({len(missing)} missing)"
+        )
+    streams: dict[str, Any] = {}
+    for name in sorted({name for item in chosen for name in entries[item].losses}):
+        losses = [entries[item].losses[name] for item in chosen]
+        worst = max(losses, key=lambda loss: loss.epsilon)
+        sizes = [loss.sensitivity for loss in losses if loss.sensitivity is not None]
+        streams[name] = {
+            **worst.to_json(),
+            "sensitivity": [min(sizes), max(sizes)] if sizes else None,
+        }
+    largest = max((entries[item].utterance for item in chosen), key=lambda loss: loss.epsilon)
+    return {
+        "streams": streams,
+        "utterance": {
+            "epsilon": "inf" if largest.unbounded else largest.epsilon,
+            "unit": largest.unit,
+            "mechanism": largest.mechanism,
+            "rule": "maximum over tested utterances",
+            "utterances": len(chosen),
+            "vectors": max(entries[item].vectors for item in chosen),
+        },
+        "release": release.id,
+        "purpose": release.purpose,
+    }
+
+
+def losses_projection(release: Release, *, public: bool) -> dict[str, Any]:
+    """Return the losses of every utterance without its name or digest.
+
+    Ids are HMAC-SHA-256 keyed by the ledger itself, so that whoever holds the ledger can resolve
+    them and nobody else can test a guess; those of a public corpus stay as they are.
+
+    Args:
+        release: The ledger.
+        public: The corpus is declared public.
+    """
+    secret = hashlib.sha256(
+        b"voxveil utterance ids\0" + "".join(f"{e.input} {e.sha256}\n" for e in release.entries).encode()
+    ).digest()
+
+    def shown(item: str) -> str:
+        return item if public else hmac.new(secret, item.encode(), hashlib.sha256).hexdigest()[:24]
+
+    rows = [
+        {
+            "utterance": shown(entry.input),
+            "vectors": entry.vectors,
+            "losses": {name: loss.to_json() for name, loss in entry.losses.items()},
+            "total": entry.utterance.to_json(),
+        }
+        for entry in release.entries
+    ]
+    return {
+        "format": 1,
+        "release": release.id,
+        "purpose": release.purpose,
+        "system": release.system,
+        "ids": "as in the corpus" if public else "keyed hashes",
+        "entries": sorted(rows, key=lambda row: str(row["utterance"])),
+    }
+
+
+def _attacks(scores: Path) -> list[Path]:
+    folders = sorted(path.parent for path in scores.glob("*/*/scores.txt"))
+    if not folders:
+        raise IncompleteInputError(f"{scores}: no ATTACKER/SCENARIO/scores.txt; run the score stage again")
+    return folders
+
+
+def _evaluate(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Evaluate one attacker in one scenario; return the full JSON, its summary, the tested utterances."""
+    found = read_evaluation(
+        folder / "scores.txt",
+        folder / "trials.txt",
+        rank=folder / "rank.npz",
+        utt2spk=folder / "utt2spk",
+        enrolments=folder / "enrol.scp",
+    )
+    full = evaluate_scores(found.scores, found.ranks, options=options, rank_reason=found.rank_reason)
+    conditions = read_json(folder / "conditions.json")
+    attack = {
+        "attacker": folder.parent.name,
+        "scenario": folder.name,
+        "enrolment": conditions["enrolment"],
+        "trial": conditions["trial"],
+        "training": conditions["training"],
+        "trials": full["trials"],
+        "metrics": {name: full["metrics"][name] for name in SHOWN},
+        "warnings": full["warnings"],
+        "references": None if found.ranks is None else found.ranks.n_references,
+        "inputs": None if found.ranks is None else found.ranks.n_inputs,
+        "rank_histogram": None
+        if found.ranks is None
+        else [float(x) for x in rank_inputs(found.ranks).histogram()],
+    }
+    return full, attack, read_trials(folder / "trials.txt").utterances
+
+
+def _phone_errors(path: Path) -> dict[str, Any]:
+    content = read_json(path)
+    return dict(content["per"])
+
+
+def _corpus(path: Path) -> dict[str, Any]:
+    content = dict(read_json(path))
+    for name in ("synthetic", "public"):
+        if not isinstance(content.get(name), bool):
+            raise InputError(f"{path}: {name} must be true or false, got {content.get(name)!r}")
+    return content
+
+
+def _numbers(promised: Mapping[str, Any], per: Mapping[str, Any]) -> dict[str, float]:
+    """Return epsilons and utility by MLflow name; an infinite or undefined one is absent."""
+    values = {f"privacy/epsilon_{name}": loss["epsilon"] for name, loss in promised["streams"].items()}
+    values["privacy/epsilon_utterance"] = promised["utterance"]["epsilon"]
+    values["utility/per"] = per["value"]
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if value is not None and value != "inf" and math.isfinite(float(value))
+    }
