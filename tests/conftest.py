@@ -1,0 +1,52 @@
+"""Fixtures every test may use; data of others is looked for, never required."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+os.environ.setdefault("VOXVEIL_TRACKING", "off")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout (or the copy of it) under test."""
+    return ROOT
+
+
+def _outside(variable: str, default: str) -> Path:
+    path = Path(os.environ.get(variable) or ROOT.parent / default)
+    if not path.is_dir():
+        pytest.skip(f"{variable} is not set and there is no {default} beside the checkout")
+    return path
+
+
+@pytest.fixture(scope="session")
+def librispeech() -> Path:
+    """A folder in LibriSpeech layout with subsets train-mini, test-mini, test-other, dev-true."""
+    path = _outside("VOXVEIL_TEST_DATA", "shared/data") / "LibriSpeech"
+    if not path.is_dir():
+        pytest.skip("the test data has no LibriSpeech folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def edge_audio() -> Path:
+    """A folder of hostile audio files."""
+    path = _outside("VOXVEIL_TEST_DATA", "shared/data") / "edge"
+    if not path.is_dir():
+        pytest.skip("the test data has no edge folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def reference_metrics() -> Path:
+    """A folder of score sets with right values (expected.json)."""
+    path = _outside("VOXVEIL_TEST_REFERENCE", "shared/reference") / "metrics"
+    if not path.is_dir():
+        pytest.skip("the reference has no metrics folder")
+    return path

@@ -1,0 +1,105 @@
+"""Parameters: strict, typed, composed; every fault is one line with a dotted path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from voxveil.cli import main
+from voxveil.config import load_params, parse_params
+from voxveil.config.compose import compose, params_text, to_mapping
+from voxveil.errors import ParamsError
+
+
+def changed(root: Path, path: str, value: object) -> dict:
+    content = to_mapping(compose(root / "params/quickstart.yaml"))
+    *sections, last = path.split(".")
+    target = content
+    for section in sections:
+        target = target[section]
+    target[last] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("train_pitch.steps", 3.5, "whole number"),
+        ("train_pitch.steps", "many", "must be a number"),
+        ("train_pitch.steps", True, "must be a number"),
+        ("train_pitch.steps", 0, "at least 1"),
+        ("train_pitch.steps", None, "null"),
+        ("train_pitch.steps", "{{$.inputs}}", "placeholder"),
+        ("train_pitch.learning_rate", float("nan"), "finite"),
+        ("train_pitch.learning_rate", 0, "above 0"),
+        ("prepare.public", 1, "true or false"),
+        ("prepare.on_bad_audio", "ignore", "fail, skip"),
+        ("train_pitch.variants.dp.epsilon", 0, "above 0"),
+        ("train_pitch.variants.dp.epsilon", -1, "at least 0"),
+        ("train_pitch.variants.dp.epsilon", "inf", "finite"),
+        ("train_pitch.variants.plain.epsilon", 3, "identity"),
+        ("train_pitch.variants.dp.mechanism", "gauss", "identity, laplace"),
+        ("systems.anon.pitch", "other", "no variant 'other'"),
+        ("systems.anon.content", "other", "no variant 'other'"),
+        ("transcribe.variant", "other", "no variant 'other'"),
+        ("systems", ["anon"], "mapping"),
+        ("base.unknown", 1, "unknown parameter"),
+    ],
+)
+def test_a_wrong_value_names_its_path(root: Path, path: str, value: object, words: str) -> None:
+    with pytest.raises(ParamsError) as error:
+        parse_params(changed(root, path, value), complete=True)
+    assert str(error.value).startswith(path)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_system_name_that_is_no_name_is_refused(root: Path) -> None:
+    content = changed(root, "systems.anon.pitch", "plain")
+    content["systems"]["a/b"] = content["systems"]["anon"]
+    with pytest.raises(ParamsError, match=r"^systems\.a/b"):
+        parse_params(content)
+
+
+def test_a_missing_key_is_named(root: Path) -> None:
+    content = to_mapping(compose(root / "params/tiny.yaml"))
+    del content["train_content"]["bottleneck"]
+    with pytest.raises(ParamsError, match=r"^train_content\.bottleneck: missing"):
+        parse_params(content, complete=True)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3.0", 3), ("2e+06", 2_000_000), ("7", 7), ("'5'", 5)])
+def test_whole_numbers_in_any_writing(root: Path, text: str, expected: int) -> None:
+    params = parse_params(changed(root, "train_pitch.steps", yaml.safe_load(text)))
+    assert params.train_pitch.steps == expected
+    assert isinstance(params.train_pitch.steps, int)
+
+
+@pytest.mark.parametrize("name", ["tiny", "quickstart"])
+def test_written_params_read_back_equal(root: Path, tmp_path: Path, name: str) -> None:
+    params = compose(root / "params" / f"{name}.yaml")
+    (tmp_path / "params.yaml").write_text(params_text(params))
+    assert load_params(tmp_path / "params.yaml") == params
+
+
+def test_params_use_writes_whole_or_not_at_all(root: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params/good.yaml").write_text((root / "params/tiny.yaml").read_text())
+    assert main(["params", "use", "good"]) == 0
+    before = (tmp_path / "params.yaml").read_text()
+    (tmp_path / "params/bad.yaml").write_text("train_pitch: {stepz: 3}\n")
+    assert main(["params", "use", "bad"]) != 0
+    assert main(["params", "use", "absent"]) != 0
+    assert (tmp_path / "params.yaml").read_text() == before
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0].startswith("voxveil: error: train_pitch.stepz: unknown parameter")
+    assert "known: bad, good" in errors[1]
+
+
+def test_a_broken_params_file_is_one_line(tmp_path: Path, capsys) -> None:
+    (tmp_path / "params.yaml").write_text("a: [1\n")
+    assert main(["params", "check", str(tmp_path / "params.yaml")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,0 +1,167 @@
+"""The walls of the package: lazy imports, one-way imports, small files, nothing that shadows a library."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = (
+    "torch",
+    "speechbrain",
+    "mlflow",
+    "kfp",
+    "dvc",
+    "matplotlib",
+    "soundfile",
+    "sklearn",
+    "scipy",
+    "numpy",
+)
+
+#: Later layers may import earlier ones, never the other way round.
+LAYERS = (
+    ("errors", "seeding"),
+    ("storage",),
+    ("config",),
+    ("audio",),
+    ("privacy",),
+    ("corpus",),
+    ("training",),
+    ("pitch", "content", "speaker", "synthesis"),
+    ("systems", "metrics", "attack", "utility"),
+    ("bundle",),
+    ("anonymizer", "report"),
+    ("tracking",),
+    ("stages",),
+    ("kubeflow",),
+    ("commands",),
+    ("cli",),
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["stage", "--help"], ["anonymize", "--help"], ["evaluate", "--help"], ["params", "--help"]],
+)
+def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom voxveil.cli import main\n"
+        f"try: main({arguments!r})\nexcept SystemExit as stop: assert stop.code == 0\n"
+        f"print([name for name in {HEAVY[:6]!r} if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+    assert "example" in result.stdout
+
+
+def test_plain_help_needs_not_even_numpy() -> None:
+    code = f"import sys\nimport voxveil.cli\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_metrics_need_no_torch_or_plots() -> None:
+    code = (
+        "import sys\nimport voxveil.metrics.suite, voxveil.commands.evaluate\n"
+        f"print([name for name in {HEAVY[:6]!r} if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("stage", ["prepare", "evaluate", "bundle", "report"])
+def test_stage_module_imports_no_torch(stage: str) -> None:
+    code = f"import sys\nimport voxveil.stages.{stage}\nprint('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("folder", ["mlflow", "docker"])
+def test_folder_does_not_shadow_a_package(folder: str, root: Path) -> None:
+    assert (root / folder).is_dir()
+    assert not list((root / folder).rglob("__init__.py"))
+
+
+def test_mlflow_imported_from_the_root_is_the_library(root: Path) -> None:
+    code = "import mlflow; print(hasattr(mlflow, 'start_run'))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
+    )
+    assert result.stdout.strip() == "True"
+
+
+def test_no_file_is_longer_than_400_lines(root: Path) -> None:
+    folders = ("src", "components", "pipelines", "tests")
+    long = [
+        path.relative_to(root).as_posix()
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+        if len(path.read_text().splitlines()) > 400
+    ]
+    assert not long
+
+
+def test_imports_run_one_way(root: Path) -> None:
+    rank = {name: index for index, layer in enumerate(LAYERS) for name in layer}
+    source = root / "src/voxveil"
+    wrong = []
+    for path in source.rglob("*.py"):
+        own = path.relative_to(source).parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        assert own in rank, f"{own} has no layer"
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("voxveil."):
+                other = node.module.split(".")[1]
+                same_layer = rank[other] == rank[own] and other != own
+                if rank[other] > rank[own] or (same_layer and own in ("storage", "config")):
+                    wrong.append(f"{path.relative_to(source)} imports {node.module}")
+    assert not wrong
+
+
+def test_no_circle_between_modules(root: Path) -> None:
+    source = root / "src/voxveil"
+    graph: dict[str, set[str]] = {}
+    for path in source.rglob("*.py"):
+        name = ".".join(("voxveil", *path.relative_to(source).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
+        graph[name] = {
+            node.module
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("voxveil.")
+        }
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " -> ".join((*trail, name))
+        if name in done:
+            return
+        for other in graph.get(name, ()):
+            if other != name:
+                visit(other, (*trail, name))
+        done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_source_has_no_assert_pickle_or_global_seed(root: Path) -> None:
+    bad = []
+    for path in (root / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = ast.unparse(node) if isinstance(node, ast.Call) else ""
+            if (
+                isinstance(node, ast.Assert)
+                or text.startswith(
+                    ("pickle.", "torch.load(", "torch.save(", "np.random.seed(", "random.seed(")
+                )
+                or "allow_pickle=True" in text
+                and text.startswith("np.load")
+            ):
+                bad.append(f"{path.relative_to(root)}:{node.lineno}")
+    assert not bad
