@@ -40,7 +40,8 @@ def write_attack(
         | {item for _, item, _ in trials}
         | set(ranks.inputs.tolist())
     )
-    _write_lines(target / "scores.txt", (f"{e} {u} {s:.9g}" for (e, u, _), s in rows))
+    rows = zip(trials, scores, strict=True)
+    _write_lines(target / "scores.txt", (f"{e} {u} {score:.9g}" for (e, u, _), score in rows))
     _write_lines(target / "trials.txt", (f"{e} {u} {'target' if t else 'nontarget'}" for e, u, t in trials))
     _write_lines(
         target / "enrol.scp", (f"{name} {' '.join(enrolments[name])}" for name in sorted(enrolments))
