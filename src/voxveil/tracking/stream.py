@@ -11,17 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
+from voxveil.config import Params
 from voxveil.config.compose import to_mapping
 from voxveil.errors import VoxveilError
-from voxveil.stages.io import StageContext
-from voxveil.stages.registry import stage_spec
 from voxveil.tracking.client import Tracker, common_tags, connect
 from voxveil.tracking.names import PREFIX, finite, flat_params
 from voxveil.tracking.store import resolve_store, tracking_enabled, warn
 
-__all__ = ["Sink", "training_sink"]
+__all__ = ["Sink", "Training", "training_sink"]
 
 #: Told each point of a curve: (optimizer step, values by name).
 Sink = Callable[[int, dict[str, float]], None]
@@ -31,8 +30,28 @@ _PATIENCE = 45.0
 _BATCH = 200
 
 
+class Training(Protocol):
+    """What describes a training: a stage's context."""
+
+    @property
+    def stage(self) -> str:
+        """Stem of the stage."""
+
+    @property
+    def key(self) -> str:
+        """Variant or system, empty for stages without one."""
+
+    @property
+    def params(self) -> Params:
+        """All parameters."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the stage's parameters, inputs and code."""
+
+
 @contextmanager
-def training_sink(context: StageContext) -> Iterator[Sink]:
+def training_sink(context: Training) -> Iterator[Sink]:
     """Yield a sink that streams a stage's curve to MLflow.
 
     The run is found again by the tag ``voxveil.fingerprint``: a killed stage that resumes
@@ -64,7 +83,7 @@ def _ignore(step: int, values: dict[str, float]) -> None:
 class _Worker(threading.Thread):
     """Owns all contact with MLflow for one training."""
 
-    def __init__(self, context: StageContext) -> None:
+    def __init__(self, context: Training) -> None:
         super().__init__(name=f"mlflow-{context.stage}", daemon=True)
         self._context = context
         self._points: queue.SimpleQueue[tuple[int, int, dict[str, float]] | str] = queue.SimpleQueue()
@@ -149,12 +168,17 @@ class _Worker(threading.Thread):
                 client.log_batch(run_id, metrics=metrics[start : start + 900])
 
 
-def _params(context: StageContext) -> list[Any]:
+def _params(context: Training) -> list[Any]:
     from mlflow.entities import Param
 
     everything = to_mapping(context.params)
-    content = {name: everything[name] for name in ("base", *stage_spec(context.stage).sections)}
-    section = content.get(context.stage)
-    if isinstance(section, dict) and context.key and context.key in section.get("variants", {}):
-        content[context.stage] = {**section, "variants": {context.key: section["variants"][context.key]}}
+    content = {"base": everything["base"], context.stage: everything[context.stage]}
+    variants = everything[context.stage].get("variants", {})
+    if context.key in variants:
+        content[context.stage] = {
+            **everything[context.stage],
+            "variants": {context.key: variants[context.key]},
+        }
+    elif context.key in everything["systems"]:
+        content["systems"] = {context.key: everything["systems"][context.key]}
     return [Param(name, value) for name, value in sorted(flat_params(content).items())][:100]
