@@ -172,13 +172,10 @@ def _params(context: Training) -> list[Any]:
     from mlflow.entities import Param
 
     everything = to_mapping(context.params)
-    content = {"base": everything["base"], context.stage: everything[context.stage]}
-    variants = everything[context.stage].get("variants", {})
-    if context.key in variants:
-        content[context.stage] = {
-            **everything[context.stage],
-            "variants": {context.key: variants[context.key]},
-        }
+    section = dict(everything[context.stage])
+    content = {"base": everything["base"], context.stage: section}
+    if context.key in section.get("variants", {}):
+        section["variants"] = {context.key: section["variants"][context.key]}
     elif context.key in everything["systems"]:
         content["systems"] = {context.key: everything["systems"][context.key]}
     return [Param(name, value) for name, value in sorted(flat_params(content).items())][:100]
