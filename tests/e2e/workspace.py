@@ -1,0 +1,65 @@
+"""A checkout of its own to run the chain in, and helpers to look at it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+BIN = Path(sys.executable).parent
+
+
+def environment(root: Path, **extra: str) -> dict[str, str]:
+    """Return the environment of a user who activated the virtual environment."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "VOXVEIL_", "DVC_", "AWS_"))}
+    env["PATH"] = f"{BIN}{os.pathsep}{env['PATH']}"
+    env["PYTHONPATH"] = str(root / "src")
+    env.update(DVC_NO_ANALYTICS="1", DO_NOT_TRACK="1", MLFLOW_DISABLE_TELEMETRY="true", **extra)
+    return env
+
+
+def clone(source: Path, target: Path) -> Path:
+    """Copy what git knows or would add, as a fresh repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=source,
+        capture_output=True,
+        check=True,
+    ).stdout
+    for name in listed.decode().split("\0"):
+        if name and (source / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_bytes((source / name).read_bytes())
+            (target / name).chmod((source / name).stat().st_mode)
+    for command in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qm", "start"],
+    ):
+        subprocess.run(["git", *command], cwd=target, check=True)
+    return target
+
+
+def run(root: Path, *command: str, check: bool = True, **extra: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the workspace; a failure shows what it printed."""
+    result = subprocess.run(
+        command, cwd=root, env=environment(root, **extra), capture_output=True, text=True, check=False
+    )
+    if check and result.returncode:
+        raise AssertionError(
+            f"{command} -> {result.returncode}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+        )
+    return result
+
+
+def locked(root: Path) -> dict[str, dict]:
+    """Return dvc.lock's stages."""
+    return yaml.safe_load((root / "dvc.lock").read_text())["stages"]
+
+
+def outputs(root: Path, stage: str) -> dict[str, str]:
+    """Return the digest of every output of a stage by path."""
+    return {out["path"]: out["md5"] for out in locked(root)[stage]["outs"]}
