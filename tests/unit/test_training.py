@@ -1,0 +1,111 @@
+"""The training loop: resume equals an uninterrupted run, checkpoints without pickle, progress."""
+
+from __future__ import annotations
+
+import io
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from voxveil.errors import InputError  # noqa: E402
+from voxveil.seeding import stream  # noqa: E402
+from voxveil.training.checkpoint import load_model, model_bytes  # noqa: E402
+from voxveil.training.loop import Plan, TrainingError, fit, seeded  # noqa: E402
+from voxveil.training.progress import Progress  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def make() -> nn.Module:
+    with seeded(3, "init"):
+        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.Linear(8, 1))
+
+
+def plan(steps: int = 24) -> Plan:
+    return Plan("toy", 3, steps, 1e-2, checkpoint_seconds=0.0, curve_every=4)
+
+
+def loss_of(model: nn.Module, stop_at: int | None = None):
+    def loss_of_step(step: int):
+        if step == stop_at:
+            raise KeyboardInterrupt
+        x = torch.from_numpy(stream(3, "batch", step).normal(size=(16, 4)).astype("float32"))
+        loss = ((model(x)[:, 0] - x.sum(1)) ** 2).mean()
+        return loss, {"twice": 2 * float(loss.detach())}
+
+    return loss_of_step
+
+
+@pytest.mark.parametrize("stop_at", [0, 5, 13, 23])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, stop_at: int) -> None:
+    whole = make()
+    curve = fit(whole, loss_of(whole), plan())
+    part = make()
+    with pytest.raises(KeyboardInterrupt):
+        fit(part, loss_of(part, stop_at), plan(), checkpoints=tmp_path)
+    resumed = make()
+    again = fit(resumed, loss_of(resumed), plan(), checkpoints=tmp_path)
+    assert again == curve
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+
+
+def test_a_killed_run_resumes(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\nimport test_training as t\n"
+        "model = t.make(); inner = t.loss_of(model)\n"
+        "def loss(step):\n"
+        "    if step == 17: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return inner(step)\n"
+        "t.fit(model, loss, t.plan(), checkpoints=Path(sys.argv[2]))\n"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == -9
+    whole, resumed = make(), make()
+    fit(whole, loss_of(whole), plan())
+    fit(resumed, loss_of(resumed), plan(), checkpoints=tmp_path)
+    assert all(torch.equal(whole.state_dict()[name], value) for name, value in resumed.state_dict().items())
+
+
+def test_a_loss_that_is_not_finite_stops_with_its_step() -> None:
+    model = make()
+    with pytest.raises(TrainingError, match=r"toy: the loss is nan at step 2"):
+        fit(model, lambda step: (model(torch.ones(2, 4)).sum() * (math.nan if step == 2 else 1), {}), plan())
+
+
+def test_training_leaves_the_global_generator_alone() -> None:
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    model = make()
+    fit(model, loss_of(model), plan(3))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_model_bytes_fit_only_their_model() -> None:
+    model = make()
+    data = model_bytes(model)
+    load_model(make(), data, "m")
+    with pytest.raises(InputError, match=r"^x.safetensors: does not fit") as error:
+        load_model(nn.Linear(2, 2), data, "x.safetensors")
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match=r"does not fit"):
+        load_model(make(), b"\x80\x04pickle", "x")
+
+
+def test_progress_in_a_log_is_plain_lines_with_rate_and_time_left() -> None:
+    now = iter([0.0, 1.0, 11.0, 30.0])
+    stream_out = io.StringIO()
+    progress = Progress("toy", 30, "step", stream=stream_out, clock=lambda: next(now))
+    progress.update(1)
+    progress.update(10, "loss 1")
+    progress.update(30)
+    lines = stream_out.getvalue().splitlines()
+    assert lines == ["toy: 10/30 steps, 0.9/s, 22 s left, loss 1", "toy: 30/30 steps, 1.0/s"]
