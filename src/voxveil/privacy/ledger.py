@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from voxveil.errors import InputError, PrivacyError
+from voxveil.privacy.loss import SEEDED_NOTE
 from voxveil.privacy.record import Entry, Purpose, Release, parse_release
 from voxveil.privacy.register import Register, open_register
 from voxveil.storage.atomic import dump_json, write_text
@@ -71,6 +72,7 @@ class Ledger:
         if not listed:
             raise PrivacyError(f"system {self._system}: no inputs to announce; nothing was released")
         _refuse_repeats(listed, self._system)
+        _refuse_seeded(listed, self._system)
         earlier = self._earlier_draws()
         release = Release(
             id=secrets.token_hex(16),
@@ -156,3 +158,13 @@ def _refuse_repeats(entries: list[Entry], system: str) -> None:
         raise PrivacyError(
             f"system {system}: input {repeated[0]} is listed twice in one release; nothing was released"
         )
+
+
+def _refuse_seeded(entries: list[Entry], system: str) -> None:
+    for entry in entries:
+        for stream, loss in entry.losses.items():
+            if loss.note == SEEDED_NOTE:
+                raise PrivacyError(
+                    f"system {system}: input {entry.input}: {stream} would have seeded noise, which protects"
+                    " nobody; nothing was released"
+                )

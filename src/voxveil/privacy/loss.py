@@ -12,9 +12,11 @@ from typing import Any, Literal
 
 from voxveil.errors import PrivacyError
 
-__all__ = ["INFINITE", "Loss", "Unit", "compose", "utterance_loss"]
+__all__ = ["INFINITE", "SEEDED_NOTE", "Loss", "Unit", "compose", "utterance_loss"]
 
 INFINITE = math.inf
+#: The note of a release with seeded noise; such a loss cannot be announced for private speech.
+SEEDED_NOTE = "seeded float noise: training and tests only, no privacy claim"
 Unit = Literal["utterance", "vector"]
 
 

@@ -8,6 +8,11 @@
 
 The scale is sensitivity / epsilon and depends on nothing else: no batch size, order, worker
 or train/eval mode. ("Differentially private speaker anonymization", Shamsabadi et al. 2023.)
+
+With :class:`SystemNoise` (private values) the value is truncated toward zero onto a grid of
+spacing 2^-k, its bound is checked in integers, and exact discrete Laplace noise is added: version
+"2", epsilon-DP with no floating-point reservation. With :class:`PublicNoise` (training, the
+attacker's public speech) the noise is seeded floating-point Laplace: version "1", no privacy claim.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ from numpy.typing import NDArray
 
 from voxveil.config.model import ContentVariant, PitchVariant
 from voxveil.errors import PrivacyError
-from voxveil.privacy.loss import INFINITE, Loss, Unit
-from voxveil.privacy.noise import NoiseSource
+from voxveil.privacy.discrete import discrete_laplace, rate_for, to_grid
+from voxveil.privacy.loss import INFINITE, SEEDED_NOTE, Loss, Unit
+from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
 
 __all__ = [
@@ -36,8 +42,11 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-VERSION = "1"
-FLOAT_NOTE = "float Laplace noise: not safe against attacks on its low bits"
+SEEDED_VERSION = "1"
+GRID_VERSION = "2"
+#: k of the grid spacing 2^-k: far below the noise, and coarse enough that integers never overflow.
+CUBE_BITS = 16
+SIMPLEX_BITS = 20
 
 
 class Mechanism(Protocol):
@@ -76,7 +85,7 @@ class Identity:
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return the infinite loss."""
-        return Loss("pure", INFINITE, self.unit, None, self.name, VERSION, "no noise: nothing is promised")
+        return Loss("pure", INFINITE, self.unit, None, self.name, "1", "no noise: nothing is promised")
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Return ``value``."""
@@ -114,9 +123,7 @@ class LaplaceCube:
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per utterance, with sensitivity C K, for a value of shape (C, K)."""
         channels, frames = shape
-        return Loss(
-            "pure", self.epsilon, "utterance", float(channels * frames), self.name, VERSION, FLOAT_NOTE
-        )
+        return _laplace_loss(self.epsilon, "utterance", float(channels * frames), self.name, secret)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Add the noise.
@@ -130,11 +137,17 @@ class LaplaceCube:
         _require_finite(value, self.name)
         if value.min() < 0 or value.max() > 1:
             raise PrivacyError(f"{self.name}: entries must lie in [0, 1], got [{value.min()}, {value.max()}]")
+        if isinstance(noise, SystemNoise):
+            # Every entry lies in {0..2^k}, so any two differ by at most C K 2^k steps in all.
+            steps = to_grid(np.asarray(value, np.float64), CUBE_BITS)
+            _require_bound(int(steps.min()) >= 0 and int(steps.max()) <= 2**CUBE_BITS, self.name)
+            return _add_on_grid(steps, self.epsilon, steps.size << CUBE_BITS, CUBE_BITS, noise)
         return value + noise.laplace(value.shape, self.scale(*value.shape))
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release h (C, K) of one utterance."""
-        return seal(self.perturb(value, noise), self.loss(value))
+        noisy = self.perturb(value, noise)
+        return seal(noisy, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
 
 
 @dataclass(frozen=True)
@@ -162,7 +175,7 @@ class LaplaceSimplex:
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per vector, with sensitivity 2, for vectors of shape (K, M)."""
-        return Loss("pure", self.epsilon, "vector", 2.0, self.name, VERSION, FLOAT_NOTE)
+        return _laplace_loss(self.epsilon, "vector", 2.0, self.name, secret)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Normalise, add the noise, normalise again.
@@ -174,11 +187,28 @@ class LaplaceSimplex:
         if value.ndim != 2 or not value.size:
             raise PrivacyError(f"{self.name}: needs a (vectors, size) array, got shape {value.shape}")
         _require_finite(value, self.name)
-        return norm1(norm1(value) + noise.laplace(value.shape, self.scale()))
+        return norm1(self.noisy(value, noise))
+
+    def noisy(self, value: Array, noise: NoiseSource) -> Array:
+        """Normalise and add the noise: what is released, before the post-processing.
+
+        Args:
+            value: (K, M), any scale.
+            noise: Where the noise comes from.
+        """
+        unit = norm1(value)
+        if isinstance(noise, SystemNoise):
+            # Truncation moves toward zero, so each row stays in the L1 ball of 2^k steps and any
+            # two rows differ by at most twice that.
+            steps = to_grid(unit, SIMPLEX_BITS)
+            _require_bound(int(np.abs(steps).sum(axis=-1).max()) <= 2**SIMPLEX_BITS, self.name)
+            return _add_on_grid(steps, self.epsilon, 2 << SIMPLEX_BITS, SIMPLEX_BITS, noise)
+        return unit + noise.laplace(value.shape, self.scale())
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release the K vectors of one utterance."""
-        return seal(self.perturb(value, noise), self.loss(value))
+        released = self.perturb(value, noise)
+        return seal(released, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
 
 
 def norm1(vectors: Array) -> Array:
@@ -205,6 +235,24 @@ def pitch_mechanism(variant: PitchVariant) -> Identity | LaplaceCube:
 def content_mechanism(variant: ContentVariant) -> Identity | LaplaceSimplex:
     """Return the mechanism of a content variant."""
     return Identity("vector") if variant.mechanism == "identity" else LaplaceSimplex(variant.epsilon)
+
+
+def _laplace_loss(epsilon: float, unit: Unit, sensitivity: float, name: str, secret: bool) -> Loss:
+    version, note = (GRID_VERSION, "") if secret else (SEEDED_VERSION, SEEDED_NOTE)
+    return Loss("pure", epsilon, unit, sensitivity, name, version, note)
+
+
+def _add_on_grid(
+    steps: NDArray[np.int64], epsilon: float, sensitivity: int, bits: int, noise: SystemNoise
+) -> Array:
+    """Add exact noise to integers and return multiples of 2^-bits; sensitivity in steps."""
+    drawn = discrete_laplace(steps.size, rate_for(epsilon, sensitivity), noise.words)
+    return np.ldexp((steps + drawn.reshape(steps.shape)).astype(np.float64), -bits)
+
+
+def _require_bound(holds: bool, name: str) -> None:
+    if not holds:
+        raise PrivacyError(f"{name}: the value exceeds its sensitivity bound; nothing was released")
 
 
 def _require_epsilon(epsilon: float, name: str) -> None:

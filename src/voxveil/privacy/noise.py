@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +16,18 @@ __all__ = ["NoiseSource", "PublicNoise", "SystemNoise", "laplace_from_words"]
 Array = NDArray[np.float64]
 
 
-class NoiseSource(Protocol):
-    """Draws centred Laplace noise."""
-
-    #: True only where the draw comes from the operating system's CSPRNG.
-    secret: bool
-
-    def laplace(self, shape: tuple[int, ...], scale: float) -> Array:
-        """Return i.i.d. centred Laplace noise of the given scale."""
-        ...
-
-
 class SystemNoise:
-    """Noise for private values: every draw from the operating system's CSPRNG, no seed, no state."""
+    """Randomness for private values: every word from the operating system's CSPRNG, no seed, no state.
+
+    It gives words only. What becomes of them is exact (:mod:`voxveil.privacy.discrete`); there is
+    no way to add floating-point noise to a private value.
+    """
 
     secret = True
 
-    def laplace(self, shape: tuple[int, ...], scale: float) -> Array:
-        """Return i.i.d. centred Laplace noise, float64, of the given scale."""
-        count = int(np.prod(shape, dtype=np.int64))
-        words = np.frombuffer(os.urandom(8 * count), dtype="<u8")
-        return laplace_from_words(words, scale).reshape(shape)
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return (count,) uniform 64-bit words, writable."""
+        return np.frombuffer(bytearray(os.urandom(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
 
 
 class PublicNoise:
@@ -61,8 +52,14 @@ class PublicNoise:
         return laplace_from_words(words, scale).reshape(shape)
 
 
+#: What a mechanism may be given.
+NoiseSource: TypeAlias = SystemNoise | PublicNoise
+
+
 def laplace_from_words(words: NDArray[np.uint64], scale: float) -> Array:
-    """Turn 64-bit words into Laplace noise: one bit of sign, 63 of an exponential by inversion.
+    """Turn 64-bit words into floating-point Laplace noise: one bit of sign, 53 of an exponential.
+
+    Fast, and not fit for private values: its low bits tell what it was added to.
 
     Args:
         words: (n,) uniform 64-bit words.
