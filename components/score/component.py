@@ -1,0 +1,23 @@
+"""The stage score as a Kubeflow component."""
+
+from kfp import dsl
+from kfp.dsl import Dataset, Input, Model, Output
+
+from voxveil.kubeflow.container import stage_container
+
+
+@dsl.container_component
+def score(
+    params: dict,
+    key: str,
+    attacker: Input[Model],
+    attacker_digest: str,
+    released: Input[Dataset],
+    released_digest: str,
+    private: Input[Dataset],
+    private_digest: str,
+    scores: Output[Dataset],
+    scores_digest: dsl.OutputPath(str),
+) -> dsl.ContainerSpec:
+    """Score trials and the pooled rank protocol with the attacker."""
+    return stage_container("score")

@@ -1,0 +1,21 @@
+"""The stage train-content as a Kubeflow component."""
+
+from kfp import dsl
+from kfp.dsl import Dataset, Input, Metrics, Model, Output
+
+from voxveil.kubeflow.container import stage_container
+
+
+@dsl.container_component
+def train_content(
+    params: dict,
+    key: str,
+    public: Input[Dataset],
+    public_digest: str,
+    model: Output[Model],
+    model_digest: dsl.OutputPath(str),
+    metrics: Output[Metrics],
+    curve: Output[Dataset],
+) -> dsl.ContainerSpec:
+    """Train the acoustic model whose bottleneck is the content feature."""
+    return stage_container("train-content")

@@ -1,0 +1,77 @@
+"""Compile the pipelines of a checkout to the YAML that Kubeflow takes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from voxveil.config import Params
+from voxveil.errors import InputError, MissingExtraError, ParamsError
+from voxveil.kubeflow.placement import placer
+from voxveil.kubeflow.resources import Images
+
+__all__ = ["compile_pipeline", "project_root"]
+
+_PIPELINE = "pipelines/train_and_evaluate.py"
+
+_HEADER = """\
+# {name}: {description}
+# Written by 'voxveil pipeline compile'; a change here is a change of the pipeline, so review it.
+# The second document holds what Kubernetes needs: node selectors, tolerations, secrets, volumes.
+"""
+
+
+def project_root(start: Path) -> Path:
+    """Return ``start`` or its nearest parent that holds the pipelines.
+
+    Raises:
+        InputError: There is none: the pipelines are part of a checkout, not of the package.
+    """
+    start = Path(start).resolve()
+    for folder in (start, *start.parents):
+        if (folder / _PIPELINE).is_file():
+            return folder
+    raise InputError(f"{start}: no {_PIPELINE} here or above; run this in a checkout of voxveil")
+
+
+def compile_pipeline(root: Path, params: Params, images: Images) -> str:
+    """Return ``train_and_evaluate`` for these parameters as YAML.
+
+    Equal arguments give equal text: systems and variants are unrolled by name, and every value
+    stands in the default of the one pipeline parameter ``params``.
+
+    Args:
+        root: The checkout.
+        params: Complete parameters.
+        images: Image of each Dockerfile target.
+    """
+    if not params.systems:
+        raise ParamsError("systems: there are none, so there is nothing to run; add one")
+    try:
+        from kfp import compiler
+    except ImportError:
+        raise MissingExtraError("kfp", "pipeline") from None
+    with _importing_from(root):
+        module = importlib.import_module("pipelines.train_and_evaluate")
+    pipeline = module.build(params, placer(root, images))
+    with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:
+        path = Path(temporary) / "pipeline.yaml"
+        compiler.Compiler().compile(pipeline, str(path))
+        text = path.read_text(encoding="utf-8")
+    # kfp's own leading comments show defaults in an order that changes from run to run.
+    body = text[text.index("components:") :]
+    header = _HEADER.format(name=pipeline.name, description=pipeline.pipeline_spec.pipeline_info.description)
+    return header + body.rstrip("\n") + "\n"
+
+
+@contextmanager
+def _importing_from(root: Path) -> Iterator[None]:
+    sys.path.insert(0, str(root))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(root))

@@ -1,0 +1,124 @@
+"""The message a Kubeflow launcher hands to a container, ``{{$}}``: parameters, artifacts, output file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import InputError, ParamsError
+
+__all__ = ["Artifact", "ExecutorInput", "local_path"]
+
+# Where the launcher keeps what it downloads and uploads, by the scheme of the artifact's URI.
+_MOUNTS = {"gs://": "/gcs/", "s3://": "/s3/", "minio://": "/minio/"}
+
+_PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One artifact: its name and URI in the store, and its path in the container."""
+
+    name: str
+    uri: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class ExecutorInput:
+    """A parsed ``{{$}}``.
+
+    Attributes:
+        parameters: Input parameters by name, placeholders filled.
+        inputs: Input artifacts by name.
+        outputs: Output artifacts by name.
+        output_parameters: Names of the output parameters the launcher waits for.
+        output_file: Where ``executor_output.json`` is to be written.
+    """
+
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Artifact]
+    outputs: Mapping[str, Artifact]
+    output_parameters: tuple[str, ...]
+    output_file: Path
+
+    @classmethod
+    def parse(cls, text: str) -> ExecutorInput:
+        """Read the JSON text a launcher put in place of ``{{$}}``.
+
+        Raises:
+            InputError: It is no such message (an unfilled ``{{$}}`` says so).
+            ParamsError: A parameter is null or an unfilled placeholder.
+        """
+        if text.strip() == "{{$}}":
+            raise InputError(
+                "--executor-input: got the unfilled placeholder {{$}}; a Kubeflow launcher fills it"
+            )
+        try:
+            message = json.loads(text)
+            inputs, outputs = message.get("inputs") or {}, message["outputs"]
+            return cls(
+                _filled(inputs.get("parameterValues") or {}),
+                _artifacts(inputs.get("artifacts") or {}),
+                _artifacts(outputs.get("artifacts") or {}),
+                tuple(outputs.get("parameters") or {}),
+                Path(outputs["outputFile"]),
+            )
+        except json.JSONDecodeError as error:
+            raise InputError(f"--executor-input: not valid JSON ({error})") from None
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise InputError(f"--executor-input: not an executor input of Kubeflow ({error!r})") from None
+
+
+def local_path(uri: str) -> Path:
+    """Return where the launcher keeps the artifact at ``uri`` inside the container."""
+    for scheme, mount in _MOUNTS.items():
+        if uri.startswith(scheme):
+            return Path(mount + uri.removeprefix(scheme))
+    path = uri.removeprefix("file://")
+    if "://" in path or not path.startswith("/"):
+        known = ", ".join(_MOUNTS)
+        raise InputError(f"artifact {uri}: must be an absolute path or a URI of {known} or file://")
+    return Path(path)
+
+
+def _artifacts(lists: Mapping[str, Any]) -> dict[str, Artifact]:
+    found = {}
+    for name, content in lists.items():
+        if not content["artifacts"]:
+            continue
+        first = content["artifacts"][0]
+        custom = first.get("customPath")
+        path = Path(custom) if custom else local_path(first["uri"])
+        found[name] = Artifact(first.get("name") or name, first["uri"], path)
+    return found
+
+
+def _filled(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill placeholders that refer to other parameters.
+
+    A constant list of outputs of earlier tasks reaches some launchers with its placeholders in
+    place and the values beside it, named ``pipelinechannel--TASK-OUTPUT``.
+    """
+
+    def fill(value: Any, where: str) -> Any:
+        if isinstance(value, str):
+            text = _PARAMETER.sub(lambda match: str(parameters.get(match[1], match[0])), value)
+            if "{{" in text:
+                raise ParamsError(f"{where}: got the unexpanded placeholder {text!r}")
+            if text == "null":
+                raise ParamsError(f"{where}: null is not allowed; leave the parameter out or give a value")
+            return text
+        if isinstance(value, list):
+            return [fill(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: fill(item, f"{where}.{key}") for key, item in value.items()}
+        if value is None:
+            raise ParamsError(f"{where}: null is not allowed; leave the parameter out or give a value")
+        return value
+
+    return {name: fill(value, f"parameter {name}") for name, value in parameters.items()}

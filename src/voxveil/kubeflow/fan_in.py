@@ -1,0 +1,66 @@
+"""Fan-in: one list parameter of ``SYSTEM URI DIGEST`` texts, read and verified by its consumer.
+
+Kubeflow cannot hand the artifacts of an unrolled set of tasks to one task as one input, and
+backends limit how many inputs a task may have. A list of texts has neither limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import InputError, ParamsError
+from voxveil.kubeflow.store import check_reachable, fetch
+from voxveil.storage.done import require_done
+
+__all__ = ["collect", "location"]
+
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def location(system: str, uri: str, digest: str) -> str:
+    """Return the text that tells a later task where a system's output lies and what it must be."""
+    return f"{system} {uri} {digest}"
+
+
+def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> None:
+    """Fetch every system's output into ``folder/SYSTEM`` and verify it.
+
+    Args:
+        entries: ``SYSTEM URI DIGEST`` texts, one per system.
+        folder: Where to put them.
+        name: Name of the input, for messages.
+        systems: The systems that must be there, no more and no fewer.
+
+    Raises:
+        InputError: An entry is malformed, twice or missing, or what lies there differs from its digest.
+        ParamsError: The systems of the compiled pipeline are not those of the parameters.
+    """
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise InputError(f"input {name}: must be a list of 'SYSTEM URI DIGEST' texts, got {entries!r}")
+    found: dict[str, tuple[str, str]] = {}
+    for entry in entries:
+        system, uri, digest = _parse(entry, name)
+        if system in found:
+            raise InputError(f"input {name}: system {system} is there twice")
+        found[system] = (uri, digest)
+    if set(found) != set(systems):
+        raise ParamsError(
+            f"input {name}: the pipeline was compiled for systems {', '.join(sorted(found)) or 'none'},"
+            f" params have {', '.join(sorted(systems)) or 'none'}; compile it again with these params"
+        )
+    for uri, _ in found.values():
+        check_reachable(uri)
+    for system, (uri, digest) in sorted(found.items()):
+        fetch(uri, folder / system)
+        require_done(folder / system, f"{name} of {system} ({uri})", digest=digest)
+
+
+def _parse(entry: str, name: str) -> tuple[str, str, str]:
+    system, _, rest = entry.partition(" ")
+    uri, _, digest = rest.rpartition(" ")
+    if not system or not uri or not _DIGEST.match(digest):
+        raise InputError(f"input {name}: must be 'SYSTEM URI DIGEST', got {entry!r}")
+    return system, uri, digest

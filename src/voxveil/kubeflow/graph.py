@@ -1,0 +1,167 @@
+"""Read a compiled pipeline: its tasks in an order that can run, and what each is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from voxveil.errors import InputError
+
+__all__ = ["Pipeline", "Task", "read_pipeline"]
+
+_CHANNEL = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a compiled pipeline.
+
+    Attributes:
+        name: Its id in the file.
+        title: The name people read.
+        inputs: Its ``inputs`` section: where each parameter and artifact comes from.
+        component: Its component: types of its inputs and outputs.
+        command: Words of its command; one is ``{{$}}``.
+        environment: Variables set in the file.
+        image: The image it runs in.
+        kubernetes: Its part of the second document.
+        cached: Whether Kubeflow may take its outputs from the cache.
+    """
+
+    name: str
+    title: str
+    inputs: Mapping[str, Any]
+    component: Mapping[str, Any]
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    image: str
+    kubernetes: Mapping[str, Any]
+    cached: bool
+    retry: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def output_artifacts(self) -> Mapping[str, Any]:
+        """Type of each output artifact."""
+        found: Mapping[str, Any] = self.component.get("outputDefinitions", {}).get("artifacts", {})
+        return found
+
+    @property
+    def output_parameters(self) -> tuple[str, ...]:
+        """Names of the output parameters."""
+        return tuple(self.component.get("outputDefinitions", {}).get("parameters", {}))
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compiled pipeline: its tasks, each after those it depends on, and its default arguments."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    defaults: Mapping[str, Any]
+
+    def resolve(self, task: Task, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameter values of ``task``.
+
+        Args:
+            task: One of the tasks.
+            arguments: Arguments of the pipeline; defaults fill in.
+            results: Output parameters by task name.
+        """
+        given = {**self.defaults, **arguments}
+        values: dict[str, Any] = {}
+        for name, source in task.inputs.get("parameters", {}).items():
+            if "componentInputParameter" in source:
+                values[name] = given[source["componentInputParameter"]]
+            elif "taskOutputParameter" in source:
+                output = source["taskOutputParameter"]
+                values[name] = results[output["producerTask"]][output["outputParameterKey"]]
+            elif "runtimeValue" in source:
+                values[name] = source["runtimeValue"]["constant"]
+            else:
+                raise InputError(
+                    f"task {task.title}: parameter {name} comes from {', '.join(source)}: unknown"
+                )
+        return {name: _filled(value, values) for name, value in values.items()}
+
+
+def read_pipeline(text: str) -> Pipeline:
+    """Read the YAML text of a compiled pipeline, both documents.
+
+    Raises:
+        InputError: It is no pipeline of plain tasks (loops and conditions need a Kubeflow server).
+    """
+    try:
+        documents = list(yaml.safe_load_all(text))
+        spec = documents[0]
+        kubernetes = _kubernetes(documents[1:])
+        executors = spec["deploymentSpec"]["executors"]
+        tasks = [
+            _task(name, content, spec["components"], executors, kubernetes)
+            for name, content in _ordered(spec["root"]["dag"]["tasks"])
+        ]
+        inputs = spec["root"].get("inputDefinitions", {}).get("parameters", {})
+        defaults = {name: value["defaultValue"] for name, value in inputs.items() if "defaultValue" in value}
+        return Pipeline(spec["pipelineInfo"]["name"], tuple(tasks), defaults)
+    except yaml.YAMLError as error:
+        raise InputError(f"pipeline: not valid YAML ({' '.join(str(error).split())})") from None
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise InputError(f"pipeline: not a compiled pipeline ({error!r})") from None
+
+
+def _task(
+    name: str,
+    content: Mapping[str, Any],
+    components: Mapping[str, Any],
+    executors: Mapping[str, Any],
+    kubernetes: Mapping[str, Any],
+) -> Task:
+    title = content.get("taskInfo", {}).get("name", name)
+    component = components[content["componentRef"]["name"]]
+    label = component.get("executorLabel")
+    if label is None or "iteratorPolicy" in content or "triggerPolicy" in content:
+        raise InputError(f"task {title}: loops, conditions and nested pipelines need a Kubeflow server")
+    container = executors[label]["container"]
+    return Task(
+        name,
+        title,
+        content.get("inputs", {}),
+        component,
+        (*container.get("command", []), *container.get("args", [])),
+        {item["name"]: item["value"] for item in container.get("env", [])},
+        container["image"],
+        kubernetes.get(label, {}),
+        bool(content.get("cachingOptions", {}).get("enableCache", False)),
+        content.get("retryPolicy", {}),
+    )
+
+
+def _kubernetes(documents: list[Any]) -> Mapping[str, Any]:
+    if not documents:
+        return {}
+    found: Mapping[str, Any] = documents[0]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    return found
+
+
+def _ordered(tasks: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    waiting = dict(sorted(tasks.items()))
+    done: set[str] = set()
+    while waiting:
+        ready = [name for name, task in waiting.items() if done.issuperset(task.get("dependentTasks", []))]
+        if not ready:
+            raise InputError(f"pipeline: tasks wait for each other: {', '.join(waiting)}")
+        for name in ready:
+            yield name, waiting.pop(name)
+        done.update(ready)
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """Fill placeholders of earlier tasks' outputs inside constants, as a launcher does."""
+    if isinstance(value, str):
+        return _CHANNEL.sub(lambda match: str(values[match[1]]), value)
+    if isinstance(value, list):
+        return [_filled(item, values) for item in value]
+    return value

@@ -1,0 +1,148 @@
+"""Run a compiled pipeline on this machine without Docker: each command as a subprocess.
+
+It does what Kubeflow's launcher does with the compiled file, and then looks for itself at what
+a task left behind: a task counts as done only if its command returned 0, every declared output
+is there, every output folder holds a completion record and the digest is the reported one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import InputError
+from voxveil.kubeflow.graph import Pipeline, Task
+from voxveil.storage.atomic import read_json
+from voxveil.storage.done import require_done
+
+__all__ = ["check_outputs", "executor_input", "run_pipeline"]
+
+
+def run_pipeline(
+    pipeline: Pipeline,
+    root: Path,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    report: Callable[[str], None] = print,
+) -> dict[str, dict[str, Any]]:
+    """Run every task and return the output parameters of each by task name.
+
+    Args:
+        pipeline: A compiled pipeline.
+        root: Folder that gets one folder per task; made if need be.
+        arguments: Arguments of the pipeline; its defaults fill in.
+        report: Called with one line per finished task.
+
+    Raises:
+        InputError: A task failed or left less than it declares; the tasks after it were not started.
+    """
+    root = Path(root).resolve()
+    root.mkdir(parents=True, exist_ok=True)
+    results: dict[str, dict[str, Any]] = {}
+    artifacts: dict[str, dict[str, Any]] = {}
+    for task in pipeline.tasks:
+        folder = root / task.name
+        folder.mkdir(exist_ok=True)
+        message = executor_input(task, pipeline.resolve(task, arguments or {}, results), artifacts, folder)
+        # An old message would be taken for the new one if the task wrote none.
+        (folder / "executor_output.json").unlink(missing_ok=True)
+        started = time.monotonic()
+        _execute(task, message, root)
+        results[task.name], artifacts[task.name] = check_outputs(task, message)
+        report(f"{task.title}: done in {time.monotonic() - started:.1f} s")
+    return results
+
+
+def executor_input(
+    task: Task, parameters: Mapping[str, Any], artifacts: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Return what the launcher puts in place of ``{{$}}``.
+
+    Args:
+        task: The task to run.
+        parameters: Its parameter values.
+        artifacts: Output artifacts of earlier tasks: task name -> output name -> runtime artifact.
+        folder: Where its outputs go.
+    """
+    given = {}
+    for name, source in task.inputs.get("artifacts", {}).items():
+        output = source["taskOutputArtifact"]
+        given[name] = {"artifacts": [artifacts[output["producerTask"]][output["outputArtifactKey"]]]}
+    outputs = {
+        name: {
+            "artifacts": [
+                {"name": name, "type": spec["artifactType"], "uri": str(folder / name), "metadata": {}}
+            ]
+        }
+        for name, spec in task.output_artifacts.items()
+    }
+    return {
+        "inputs": {"parameterValues": dict(parameters), "artifacts": given},
+        "outputs": {
+            "parameters": {name: {"outputFile": str(folder / name)} for name in task.output_parameters},
+            "artifacts": outputs,
+            "outputFile": str(folder / "executor_output.json"),
+        },
+    }
+
+
+def check_outputs(task: Task, message: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Check everything a finished task left; return its output parameters and artifacts.
+
+    Raises:
+        InputError: Naming the task and what is missing.
+    """
+    file = Path(message["outputs"]["outputFile"])
+    if not file.is_file():
+        raise InputError(f"task {task.title}: wrote no {file}, although its command returned 0")
+    written = read_json(file)
+    parameters: dict[str, Any] = written.get("parameterValues", {})
+    for name in task.output_parameters:
+        if name not in parameters:
+            raise InputError(f"task {task.title}: reported no {name}, although its command returned 0")
+    artifacts = {}
+    for name in task.output_artifacts:
+        expected = message["outputs"]["artifacts"][name]["artifacts"][0]
+        path = Path(expected["uri"])
+        if not path.exists():
+            raise InputError(f"task {task.title}: output {name} ({path}) is missing")
+        if path.is_dir():
+            digest = parameters.get(f"{name}_digest") or parameters.get(
+                f"{name.removesuffix('_files')}_digest"
+            )
+            require_done(path, f"{name} of task {task.title}", digest=digest)
+        reported = written.get("artifacts", {}).get(name, {}).get("artifacts", [{}])[0]
+        artifacts[name] = {**expected, "metadata": reported.get("metadata", {})}
+    return parameters, artifacts
+
+
+def _execute(task: Task, message: Mapping[str, Any], root: Path) -> None:
+    text = json.dumps(message, allow_nan=False)
+    command = [text if word == "{{$}}" else word for word in task.command]
+    timeout = int(task.kubernetes.get("activeDeadlineSeconds", 0)) or None
+    try:
+        done = subprocess.run(command, env=_environment(task, root), timeout=timeout, check=False)
+    except FileNotFoundError:
+        raise InputError(f"task {task.title}: no command {command[0]!r} on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise InputError(f"task {task.title}: stopped after its timeout of {timeout} s") from None
+    if done.returncode:
+        raise InputError(f"task {task.title}: its command returned {done.returncode}; see the lines above")
+
+
+def _environment(task: Task, root: Path) -> dict[str, str]:
+    """Return the variables of a task: this process's, then the file's, then what a volume would give."""
+    environment = {**os.environ, **task.environment}
+    environment["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    )
+    if "VOXVEIL_CHECKPOINTS" in task.environment:
+        environment["VOXVEIL_CHECKPOINTS"] = str(root / "checkpoints")
+    environment.setdefault("VOXVEIL_LEDGER", str(root / "ledger"))
+    return environment

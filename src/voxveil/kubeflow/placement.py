@@ -1,0 +1,104 @@
+"""Where and how a stage's pod runs: image, resources, GPU node, retries, secrets, caching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from voxveil.kubeflow.resources import Images, Resources, load_resources
+from voxveil.stages.registry import StageSpec, stage_spec
+
+__all__ = ["CHECKPOINTS", "CONFIG_MAP", "SECRET", "STAGE_LABEL", "Place", "placer"]
+
+#: Label of every pod: the stem of its stage.
+STAGE_LABEL = "voxveil/stage"
+
+#: Objects of the cluster that pods refer to by name (infra/ makes them); never their content.
+CONFIG_MAP = "voxveil"
+SECRET = "voxveil-store"  # noqa: S105 - the name of a Kubernetes object
+CHECKPOINT_CLAIM = "voxveil-checkpoints"
+
+#: Where the volume of checkpoints is mounted.
+CHECKPOINTS = "/checkpoints"
+
+# The label that NVIDIA's feature discovery gives to nodes, and the taint that keeps others off them.
+_GPU = "nvidia.com/gpu"
+_GPU_LABEL = ("nvidia.com/gpu.present", "true")
+
+_STORE_CONFIG = {"AWS_ENDPOINT_URL": "AWS_ENDPOINT_URL", "AWS_REGION": "AWS_REGION"}
+_STORE_SECRET = {"AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY"}
+_TRACKING_CONFIG = {
+    "MLFLOW_TRACKING_URI": "MLFLOW_TRACKING_URI",
+    "MLFLOW_EXPERIMENT_NAME": "MLFLOW_EXPERIMENT_NAME",
+}
+_LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
+
+#: Takes a task, the stem of its stage and its key; returns the task.
+Place = Callable[[Any, str, str], Any]
+
+
+def placer(root: Path, images: Images) -> Place:
+    """Return the function a pipeline calls on each of its tasks.
+
+    Args:
+        root: The project, for ``components/<stage>/resources.yaml``.
+        images: Image of each target.
+    """
+
+    def place(task: Any, stage: str, key: str = "") -> Any:
+        spec = stage_spec(stage)
+        resources = load_resources(root / "components" / spec.name / "resources.yaml")
+        _run_as(task, spec, key, resources, images)
+        _schedule(task, resources)
+        _connect(task, spec)
+        return task
+
+    return place
+
+
+def _run_as(task: Any, spec: StageSpec, key: str, resources: Resources, images: Images) -> None:
+    from kfp import kubernetes
+
+    task.set_display_name(f"{spec.name} {key}".strip())
+    task.set_container_image(images.of(resources.image))
+    if not spec.cacheable:
+        # In the file itself: switching caching off when submitting is ignored for uploaded pipelines.
+        task.set_caching_options(False)
+    kubernetes.add_pod_label(task, STAGE_LABEL, spec.name)
+    # /tmp stays writable where the root file system is read-only.
+    kubernetes.empty_dir_mount(task, "tmp", "/tmp")  # noqa: S108
+
+
+def _schedule(task: Any, resources: Resources) -> None:
+    from kfp import kubernetes
+
+    task.set_cpu_request(resources.cpu).set_cpu_limit(resources.cpu)
+    task.set_memory_request(resources.memory).set_memory_limit(resources.memory)
+    kubernetes.set_timeout(task, resources.timeout_s)
+    if resources.retries:
+        task.set_retry(
+            resources.retries, backoff_duration="60s", backoff_factor=2, backoff_max_duration="1800s"
+        )
+    if resources.gpu:
+        task.set_accelerator_type(_GPU).set_accelerator_limit(resources.gpu)
+        kubernetes.add_node_selector(task, *_GPU_LABEL)
+        kubernetes.add_toleration(task, key=_GPU, operator="Exists", effect="NoSchedule")
+
+
+def _connect(task: Any, spec: StageSpec) -> None:
+    """Give a stage the stores it uses, by reference only."""
+    from kfp import kubernetes
+
+    trains = spec.name.startswith("train_")
+    if trains:
+        kubernetes.mount_pvc(task, CHECKPOINT_CLAIM, CHECKPOINTS)
+        task.set_env_variable("VOXVEIL_CHECKPOINTS", CHECKPOINTS)
+    if trains or spec.name == "report":
+        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _TRACKING_CONFIG)
+        kubernetes.use_field_path_as_env(task, "KFP_RUN_ID", "metadata.labels['pipeline/runid']")
+    if spec.name == "anonymize":
+        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _LEDGER_CONFIG)
+    if spec.name == "anonymize" or any(port.many for port in spec.inputs):
+        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _STORE_CONFIG)
+        kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
