@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
+from typing import Any
 
-from voxveil.errors import InputError
+from voxveil.errors import InputError, MissingExtraError
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
-HELP = "Judge a score file: every privacy metric with its interval, what it reads when nothing leaks, and warnings."
+HELP = (
+    "Judge a score file: every privacy metric, its interval, what it reads when nothing leaks, and warnings."
+)
 
 EPILOG = """input:
   trials   ENROLMENT UTTERANCE target|nontarget   (text, .gz too)
@@ -23,6 +27,7 @@ examples:
   voxveil evaluate --scores scores.npz --replicates 0
 """
 
+_WORST = 5
 _PAV_RULES = ("zebra", "pure-bins", "end-bins", "all-bins", "none")
 
 
@@ -52,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--seed", type=int, default=0, help="seed of the replicates (0)")
     out = parser.add_argument_group("output")
     out.add_argument("--json", type=Path, metavar="FILE", help="write the full result")
+    out.add_argument(
+        "--speakers", type=Path, metavar="FILE", help="write one row per speaker, most exposed first"
+    )
     out.add_argument("--plots", type=Path, metavar="DIR", help="write figures (pip install 'voxveil[plots]')")
     out.add_argument("--mlflow", action="store_true", help="log to MLflow (pip install 'voxveil[mlflow]')")
     out.add_argument("--attacker", default="external", help="attacker's name in MLflow (external)")
@@ -61,12 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, evaluate, write, print."""
     from voxveil.metrics.evaluation import read_evaluation
+    from voxveil.metrics.speakers import format_speakers, speaker_table
     from voxveil.metrics.suite import SuiteOptions, evaluate_scores
     from voxveil.metrics.table import format_result
-    from voxveil.storage.atomic import write_json
+    from voxveil.storage.atomic import write_json, write_text
 
     if args.replicates < 0:
         raise InputError(f"--replicates is {args.replicates}; it must be 0 or more")
+    for wanted, package, extra in ((args.plots, "matplotlib", "plots"), (args.mlflow, "mlflow", "mlflow")):
+        if wanted and importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, extra)
     options = SuiteOptions(args.scores_are_llr, args.pav_rule, args.replicates, args.seed)
     found = read_evaluation(
         args.scores,
@@ -77,7 +89,72 @@ def run(args: argparse.Namespace) -> int:
         allow_repeats=args.allow_repeats,
     )
     result = evaluate_scores(found.scores, found.ranks, options=options, rank_reason=found.rank_reason)
+    table = speaker_table(found.ranks) if found.ranks is not None else []
+    if args.speakers is not None and found.ranks is None:
+        raise InputError(f"{args.scores}: --speakers needs ranks: {found.rank_reason}")
     if args.json is not None:
         write_json(args.json, result)
+    if args.speakers is not None:
+        write_text(args.speakers, format_speakers(table))
+    if args.plots is not None:
+        from voxveil.commands.figures import score_figures
+        from voxveil.metrics.plots import save_figure
+
+        for name, figure in score_figures(found.scores, found.ranks):
+            save_figure(figure, args.plots / f"{name}.png")
     print(format_result(result))
+    if table:
+        print("\nmost exposed speakers:")
+        print(format_speakers(table[:_WORST]).expandtabs(22).rstrip())
+    if args.mlflow:
+        print(f"\nMLflow run {_log_to_mlflow(result, args)}")
     return 0
+
+
+def _log_to_mlflow(result: dict[str, Any], args: argparse.Namespace) -> str:
+    """Log a result as one run; the same result sent twice is the same run. Returns the run's id."""
+    import hashlib
+    import time
+
+    from voxveil.metrics.names import flat_metrics, undefined_metrics
+    from voxveil.storage.atomic import dump_json
+    from voxveil.tracking.client import common_tags, connect
+    from voxveil.tracking.names import PREFIX, finite, short
+    from voxveil.tracking.store import resolve_store
+
+    settings = {
+        "attacker": args.attacker,
+        "scenario": args.scenario,
+        "pav_rule": args.pav_rule,
+        "replicates": str(args.replicates),
+        "seed": str(args.seed),
+    }
+    key = hashlib.sha256(dump_json([result, settings]).encode()).hexdigest()
+    tracker = connect(resolve_store())
+    from mlflow.entities import Metric, Param
+
+    with tracker.burst() as client:
+        known = tracker.find("evaluate_key", key)
+        if known:
+            return str(known[0].info.run_id)
+        # File names may be private, so none is logged; the texts of notes and warnings hold no names.
+        tags = {f"{PREFIX}undefined.{name}": short(text) for name, text in undefined_metrics(result).items()}
+        tags |= {f"{PREFIX}warning.{w['code']}": short(w["text"]) for w in result["warnings"]}
+        run = client.create_run(
+            tracker.experiment_id,
+            tags={**tags, **common_tags()},
+            run_name=f"evaluate {args.attacker} {args.scenario}",
+        )
+        run_id = str(run.info.run_id)
+        now = int(time.time() * 1000)
+        values = finite(flat_metrics(result, args.attacker, args.scenario))
+        client.log_batch(
+            run_id,
+            metrics=[Metric(name, value, now, 0) for name, value in values.items()],
+            params=[Param(name, value) for name, value in settings.items()],
+        )
+        client.log_dict(run_id, result, "evaluate.json")
+        # Last, so that an interrupted run is never found as complete.
+        client.set_tag(run_id, f"{PREFIX}evaluate_key", key)
+        client.set_terminated(run_id)
+    return run_id

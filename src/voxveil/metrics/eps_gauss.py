@@ -50,12 +50,13 @@ def _moments(values: FloatArray, counts: IntArray, name: str) -> tuple[float, fl
     where = np.flatnonzero(counts)
     if values[where[0]] == values[where[-1]]:
         raise UndefinedMetricError(f"the {name} scores have no variance")
-    total = counts.sum()
+    weights = counts.astype(np.float64)
+    total = weights.sum()
     # A shift to an observed score keeps the mean of nearly equal scores exact.
     shift = float(values[where[0]])
-    mean = float(counts @ (values - shift) / total)
+    mean = float(weights @ (values - shift) / total)
     centred = values - (shift + mean)
-    sd = float(np.sqrt(counts @ (centred * centred) / total))
+    sd = float(np.sqrt(weights @ (centred * centred) / total))
     if sd == 0:
         raise UndefinedMetricError(f"the {name} scores have no variance in double precision")
     return shift + mean, sd

@@ -100,7 +100,9 @@ def trial_values(
         )
     out.put("cllr_min", lambda: cllr.cllr_min(bins))
     out.put("linkability", lambda: linkability.linkability(table))
-    out.put("unlinkability", lambda: 1 - linkability.linkability(table))
+    out.value["unlinkability"] = 1 - out.value["linkability"]
+    if "linkability" in out.reason:
+        out.reason["unlinkability"] = out.reason["linkability"]
     out.put("linkability_vpc", lambda: linkability.linkability_vpc(table))
     out.put("zebra_expected", lambda: zebra.expected_disclosure(bins))
     out.put("zebra_worst_case", lambda: smooth(bins).max_abs_llr())

@@ -1,0 +1,263 @@
+"""Figures of the metrics. Each function returns a matplotlib Figure; none touches pyplot's state.
+
+Readable in greyscale: lines differ by dash and marker, and chance is drawn in every panel that has one.
+Needs matplotlib (``pip install 'voxveil[plots]'``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import ndtri
+
+from voxveil.metrics.betabinomial import fit_betabinomial
+from voxveil.metrics.data import CountTable, FloatArray, UndefinedMetricError
+from voxveil.metrics.eer import det_points, eer, eer_rocch
+from voxveil.metrics.eps_gauss import fit_gauss
+from voxveil.metrics.eps_t import fit_t
+from voxveil.metrics.pav import PavBins, pav, smooth
+from voxveil.metrics.population import PopulationCurve
+from voxveil.metrics.speakers import SpeakerRow
+from voxveil.metrics.zebra import ece, expected_disclosure
+
+__all__ = [
+    "CHANCE",
+    "det_figure",
+    "ece_figure",
+    "llr_curves",
+    "new_figure",
+    "population_figure",
+    "rank_histogram_figure",
+    "save_figure",
+    "score_figure",
+    "speakers_figure",
+]
+
+CHANCE: dict[str, Any] = {"color": "0.55", "linestyle": ":", "linewidth": 1.5}
+"""Line style of chance, the same in every figure."""
+
+_PERCENT_TICKS = (0.1, 1, 5, 20, 50, 80, 95, 99, 99.9)
+
+
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = 5.5, height: float = 3.8
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, row by row; ``width`` and ``height`` in inch are per panel."""
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.ravel():
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(True, color="0.9", linewidth=0.6)
+        axis.set_axisbelow(True)
+    return figure, list(axes.ravel())
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure whole, with no date or version in it: equal figures are equal files."""
+    import io
+
+    import matplotlib
+
+    from voxveil.storage.atomic import write_bytes
+
+    kind = path.suffix.lstrip(".")
+    metadata: dict[str, Any] = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }[kind]
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "voxveil"}):
+        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+    write_bytes(path, buffer.getvalue())
+
+
+def rank_histogram_figure(histograms: Mapping[str, FloatArray]) -> Figure:
+    """Draw rank probabilities on log axes with the chance line and the beta-binomial fit.
+
+    Args:
+        histograms: Label to weights of ranks 1..N, shape ``(N,)``.
+    """
+    figure, (axis,) = new_figure()
+    n = 2
+    for (label, histogram), marker in zip(histograms.items(), "osD^v<>ph*" * 10, strict=False):
+        n = histogram.size
+        k = np.arange(1, n + 1)
+        gamma = histogram / histogram.sum()
+        seen = gamma > 0
+        (line,) = axis.plot(k[seen], gamma[seen], marker, markersize=4, fillstyle="none", label=label)
+        fitted = fit_betabinomial(histogram[None]).gamma[0]
+        axis.plot(k, np.where(fitted > 0, fitted, np.nan), "-", color=line.get_color(), linewidth=1)
+        axis.axhline(1 / n, **CHANCE)
+    axis.plot([], [], "-", color="0.2", linewidth=1, label="beta-binomial fit")
+    axis.plot([], [], label="chance, 1/N", **CHANCE)
+    axis.set(xscale="log", yscale="log", xlim=(0.9, n * 1.1))
+    axis.set(xlabel="rank of the right speaker", ylabel="probability", title=f"Rank histogram, N = {n}")
+    axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def ece_figure(bins: PavBins) -> Figure:
+    """Draw the ECE profile (ZEBRA): the area between the curves is the expected disclosure."""
+    figure, (axis,) = new_figure()
+    logit = np.linspace(-8, 8, 401)
+    nothing = PavBins(
+        bins.low[:1],
+        bins.high[-1:],
+        np.array([bins.n_target]),
+        np.array([bins.n_nontarget]),
+        np.zeros(1),
+        bins.n_target,
+        bins.n_nontarget,
+    )
+    x = logit / np.log(10)
+    default, known = ece(nothing, logit), ece(bins, logit)
+    axis.plot(x, default, label="prior alone (nothing leaks)", **CHANCE)
+    axis.plot(x, known, "-", color="0.1", label="with the scores (PAV)")
+    axis.fill_between(x, known, default, color="0.88")
+    smoothed = smooth(bins)
+    bits, nats = expected_disclosure(bins), smoothed.max_abs_llr()
+    axis.set(xlabel="prior log10 odds of 'same speaker'", ylabel="empirical cross-entropy (bit)")
+    axis.set_title(
+        f"ZEBRA: expected {bits:.3f} bit, worst case {nats:.2f} nat ({nats / np.log(10):.2f} in log10)",
+        fontsize=10,
+    )
+    axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def det_figure(tables: Mapping[str, CountTable]) -> Figure:
+    """Draw DET curves on normal-deviate axes, steps and convex hull, with the chance line."""
+    figure, (axis,) = new_figure(width=4.8, height=4.6)
+    edge = 0.0005
+    for (label, table), dash in zip(tables.items(), ("-", "--", "-.", (0, (1, 1))) * 25, strict=False):
+        for hull, width in ((False, 1.4), (True, 0.7)):
+            false, miss = (np.clip(p, edge / 2, 1 - edge / 2) for p in det_points(table, hull=hull))
+            text = f"{label}: EER {100 * eer(table):.1f} %, hull {100 * eer_rocch(pav(table)):.1f} %"
+            shade = "0.1" if not hull else "0.6"
+            axis.plot(
+                ndtri(false),
+                ndtri(miss),
+                linestyle=dash,
+                linewidth=width,
+                color=shade,
+                label=None if hull else text,
+            )
+    span = ndtri([edge, 1 - edge])
+    axis.plot(span, -span, label="chance", **CHANCE)
+    ticks = np.array(_PERCENT_TICKS)
+    for setter in (axis.set_xticks, axis.set_yticks):
+        setter(ndtri(ticks / 100), [f"{t:g}" for t in ticks])
+    axis.set(xlim=span, ylim=span, xlabel="false alarm rate (%)", ylabel="miss rate (%)", title="DET")
+    axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def llr_curves(table: CountTable) -> dict[str, Callable[[FloatArray], FloatArray]]:
+    """Return the LLR as a function of the score by PAV (smoothed), Gaussians and t, where defined."""
+    bins = smooth(pav(table))
+
+    def by_pav(scores: FloatArray) -> FloatArray:
+        at = np.clip(np.searchsorted(bins.low, scores, side="right") - 1, 0, bins.llr.size - 1)
+        result: FloatArray = bins.llr[at]
+        return result
+
+    curves: dict[str, Callable[[FloatArray], FloatArray]] = {"PAV": by_pav}
+    for name, fit in (("Gauss", fit_gauss), ("t", fit_t)):
+        try:
+            curves[name] = fit(table).llr
+        except UndefinedMetricError:
+            continue
+    return curves
+
+
+def score_figure(
+    table: CountTable, *, oracle: Callable[[FloatArray], FloatArray] | None = None, title: str = "Scores"
+) -> Figure:
+    """Draw both score distributions above the LLR that each estimator reads into a score.
+
+    Args:
+        table: The scores.
+        oracle: True LLR of a score, where it is known.
+        title: Title of the figure.
+    """
+    figure, (top, bottom) = new_figure(2, 1, height=2.7)
+    low, high = float(table.values[0]), float(table.values[-1])
+    pad = 0.5 if low == high else 0.0
+    edges = np.linspace(low - pad, high + pad, 61)
+    for counts, label, style in (
+        (table.nontarget, "nontarget", {"color": "0.8", "fill": True}),
+        (table.target, "target", {"edgecolor": "0.1", "fill": False, "linewidth": 1.4}),
+    ):
+        density, _ = np.histogram(table.values, edges, weights=counts.astype(np.float64))
+        top.stairs(density / density.sum() / np.diff(edges), edges, label=label, **style)  # type: ignore[arg-type]
+    top.set(ylabel="density", title=title)
+    top.legend(frameon=False, fontsize=8)
+    x = np.linspace(edges[0], edges[-1], 801)
+    for (name, curve), dash in zip(llr_curves(table).items(), ("-", "--", "-."), strict=False):
+        bottom.plot(x, curve(x), linestyle=dash, color="0.1", linewidth=1.2, label=f"LLR by {name}")
+    if oracle is not None:
+        bottom.plot(x, oracle(x), color="0.5", linewidth=3, alpha=0.5, label="true LLR")
+    bottom.axhline(0, label="no evidence", **CHANCE)
+    bottom.set(xlabel="score", ylabel="LLR (nat)", xlim=(edges[0], edges[-1]))
+    bottom.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def speakers_figure(rows: Sequence[SpeakerRow], n_references: int) -> Figure:
+    """Draw every speaker's identification rate and disclosure, most exposed first."""
+    figure, (top, bottom) = new_figure(2, 1, height=2.4)
+    x = np.arange(1, len(rows) + 1)
+    rates, bits = [row.identification_rate for row in rows], [row.disclosure for row in rows]
+    weights = np.array([row.n_inputs for row in rows], dtype=np.float64)
+    for axis, values, chance, unit in (
+        (top, rates, 100 / n_references, "identification rate (%)"),
+        (bottom, bits, 0.0, "disclosure (bit)"),
+    ):
+        axis.vlines(x, 0, values, color="0.7", linewidth=1)
+        axis.plot(x, values, "o", color="0.1", markersize=3)
+        mean = float(np.average(values, weights=weights))
+        axis.axhline(mean, color="0.1", linestyle="--", linewidth=1, label=f"mean over inputs {mean:.3g}")
+        axis.axhline(chance, label=f"chance {chance:.3g}", **CHANCE)
+        axis.set(ylabel=unit)
+        axis.legend(frameon=False, fontsize=8)
+    top.set_title(
+        f"{len(rows)} speakers among {n_references}: the average hides the most exposed", fontsize=10
+    )
+    bottom.set(xlabel="speaker, most exposed first")
+    return figure
+
+
+def population_figure(curve: PopulationCurve) -> Figure:
+    """Draw identification rate and mean disclosure by the number of speakers."""
+    figure, (left, right) = new_figure(1, 2, width=4.8)
+    known = curve.sizes <= curve.n_references
+    x, beyond = curve.sizes, curve.sizes >= curve.n_references
+    left.plot(x[known], 100 * curve.identification[known], "o", color="0.1", markersize=4, label="measured")
+    right.plot(x[known], curve.disclosure[known], "o", color="0.1", markersize=4, label="measured")
+    left.fill_between(
+        x[beyond], 1e-9, 100 * curve.upper[beyond], color="0.92", label="possible without any assumption"
+    )
+    for axis, values, scale in ((left, curve.identification_bb, 100.0), (right, curve.disclosure_bb, 1.0)):
+        if values is not None:
+            axis.plot(x[known], scale * values[known], "-", color="0.4", label="beta-binomial")
+            axis.plot(
+                x[beyond], scale * values[beyond], "--", color="0.4", label="beta-binomial, extrapolated"
+            )
+        axis.set(xscale="log", xlabel="number of speakers N")
+    floor = 100 / float(x[-1])
+    left.plot(x, 100 / x, label="chance, 1/N", **CHANCE)
+    left.set(yscale="log", ylabel="identification rate (%)", ylim=(floor / 2, 120))
+    right.plot(x, np.log2(x), color="0.1", linestyle=(0, (4, 2, 1, 2)), linewidth=1, label="full, log2 N")
+    right.axhline(0, label="chance", **CHANCE)
+    right.set(ylabel="mean disclosure (bit)")
+    left.set_title(f"measured up to N = {curve.n_references}", fontsize=10)
+    right.set_title("beyond it: extrapolation", fontsize=10)
+    for axis in (left, right):
+        axis.legend(frameon=False, fontsize=8)
+    return figure

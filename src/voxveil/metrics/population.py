@@ -1,0 +1,153 @@
+r"""How the number of speakers N matters.
+
+*Fewer speakers than measured* needs no model: an input with m stronger references among N - 1 has a
+hypergeometric number of them among n - 1 drawn without replacement, so the rank histogram at n < N is
+known exactly in expectation.
+
+*More speakers* is extrapolation. The beta-binomial predicts
+
+.. math:: \gamma_1(N) = \frac{B(\alpha, \beta + N - 1)}{B(\alpha, \beta)}
+          \to N^{-\alpha}\,\frac{\Gamma(\alpha+\beta)}{\Gamma(\beta)}
+
+and its mean disclosure tends to KL(Beta(alpha, beta) || U(0, 1)). Without any assumption, more
+candidates only help to hide: :math:`0 \le \gamma_1(N') \le \gamma_1(N)` for N' >= N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from voxveil.metrics.betabinomial import fit_betabinomial, log_pmf
+from voxveil.metrics.data import FloatArray, IntArray
+from voxveil.metrics.disclosure import mean_disclosure
+
+__all__ = [
+    "PopulationCurve",
+    "asymptotic_identification",
+    "disclosure_limit",
+    "population_curve",
+    "predicted_disclosure",
+    "predicted_identification",
+    "subsampled_histogram",
+]
+
+
+@dataclass(frozen=True)
+class PopulationCurve:
+    """Identification and disclosure by the number of speakers.
+
+    Attributes:
+        sizes: Numbers of speakers, ascending, shape ``(P,)``.
+        identification: gamma_1 as a fraction, shape ``(P,)``; measured up to ``n_references``.
+        disclosure: Mean disclosure in bit, shape ``(P,)``; measured up to ``n_references``.
+        identification_bb: The beta-binomial's, shape ``(P,)``; None where it has no finite fit.
+        disclosure_bb: The beta-binomial's, shape ``(P,)``; None where it has no finite fit.
+        upper: Assumption-free upper bound of gamma_1 above ``n_references``, shape ``(P,)``.
+        n_references: N of the measurement; larger sizes are extrapolation.
+    """
+
+    sizes: IntArray
+    identification: FloatArray
+    disclosure: FloatArray
+    identification_bb: FloatArray | None
+    disclosure_bb: FloatArray | None
+    upper: FloatArray
+    n_references: int
+
+
+def subsampled_histogram(histogram: FloatArray, n_references: int) -> FloatArray:
+    """Return the expected rank histogram among fewer references.
+
+    Args:
+        histogram: Weights of ranks 1..N, shape ``(N,)``.
+        n_references: n in 2..N; each input keeps its own reference and n - 1 random others.
+
+    Returns:
+        Weights of ranks 1..n, shape ``(n,)``, same sum.
+    """
+    others = histogram.size - 1
+    if not 2 <= n_references <= histogram.size:
+        raise ValueError(f"n_references must be in 2..{histogram.size}, got {n_references}")
+    drawn = n_references - 1
+    result = np.zeros(n_references)
+    stronger = np.flatnonzero(histogram).astype(np.float64)
+    # log of C(m, j) C(others - m, drawn - j) / C(others, drawn), one column of ranks at a time
+    rest = others - stronger
+    total = _log_choose(np.array(float(others)), np.array(float(drawn)))
+    for j in range(n_references):
+        possible = (j <= stronger) & (drawn - j <= rest)
+        m, r = stronger[possible], rest[possible]
+        if m.size:
+            chance = np.exp(
+                _log_choose(m, np.array(float(j))) + _log_choose(r, np.array(float(drawn - j))) - total
+            )
+            result[j] = histogram[m.astype(np.int64)] @ chance
+    return result
+
+
+def _log_choose(n: FloatArray, k: FloatArray) -> FloatArray:
+    result: FloatArray = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return result
+
+
+def predicted_identification(alpha: float, beta: float, sizes: IntArray) -> FloatArray:
+    """Return the beta-binomial's gamma_1 (a fraction) among each number of speakers."""
+    result: FloatArray = np.exp(
+        betaln(alpha, beta + np.asarray(sizes, dtype=np.float64) - 1) - betaln(alpha, beta)
+    )
+    return result
+
+
+def asymptotic_identification(alpha: float, beta: float, sizes: IntArray) -> FloatArray:
+    """Return N^-alpha Gamma(alpha + beta) / Gamma(beta), the limit for many speakers."""
+    log_n = np.log(np.asarray(sizes, dtype=np.float64))
+    result: FloatArray = np.exp(gammaln(alpha + beta) - gammaln(beta) - alpha * log_n)
+    return result
+
+
+def predicted_disclosure(alpha: float, beta: float, sizes: IntArray) -> FloatArray:
+    """Return the beta-binomial's mean disclosure in bit among each number of speakers."""
+    a, b = np.array(alpha), np.array(beta)
+    return np.array([float(mean_disclosure(np.exp(log_pmf(int(n), a, b)))) for n in sizes])
+
+
+def disclosure_limit(alpha: float, beta: float) -> float:
+    """Return KL(Beta(alpha, beta) || U(0, 1)) in bit, the mean disclosure among infinitely many."""
+    both = digamma(alpha + beta)
+    nats = -betaln(alpha, beta) + (alpha - 1) * (digamma(alpha) - both) + (beta - 1) * (digamma(beta) - both)
+    return float(nats / np.log(2))
+
+
+def population_curve(histogram: FloatArray, largest: int = 1_000_000, n_points: int = 40) -> PopulationCurve:
+    """Return identification and disclosure from 2 speakers up to ``largest``.
+
+    Args:
+        histogram: Weights of ranks 1..N, shape ``(N,)``.
+        largest: Largest number of speakers, at least N.
+        n_points: About how many sizes, on a log scale.
+    """
+    n = histogram.size
+    grid = np.unique(np.geomspace(2, max(largest, n), n_points).round().astype(np.int64))
+    sizes = np.unique(np.concatenate([grid, [n]]))
+    measured = sizes <= n
+    total = histogram.sum()
+    gammas = [subsampled_histogram(histogram, int(size)) / total for size in sizes[measured]]
+    identification, disclosure = np.full(sizes.size, np.nan), np.full(sizes.size, np.nan)
+    identification[measured] = [gamma[0] for gamma in gammas]
+    disclosure[measured] = [float(mean_disclosure(gamma)) for gamma in gammas]
+    fits = fit_betabinomial(histogram[None])
+    alpha, beta = float(fits.alpha[0]), float(fits.beta[0])
+    finite = np.isfinite(alpha)
+    upper = np.where(measured, identification, histogram[0] / total)
+    return PopulationCurve(
+        sizes,
+        identification,
+        disclosure,
+        predicted_identification(alpha, beta, sizes) if finite else None,
+        predicted_disclosure(alpha, beta, sizes) if finite else None,
+        upper,
+        n,
+    )
