@@ -46,12 +46,14 @@ class PrepareParams:
     """The corpus and its splits."""
 
     source: str = knob("embedded", "'embedded' (espeak-ng speaks it) or the folder of a corpus")
+    public_subsets: str = knob("", "subsets of the public speakers, separated by commas; empty = all")
+    private_subsets: str = knob("", "subsets of the private speakers, separated by commas; empty = all")
     public: bool = knob(True, "the private speakers' data may be shown in reports (true for public corpora)")
     extractor_speakers: int = knob(32, "speakers that train the extractors and synthesis", low=2)
     pool_speakers: int = knob(16, "speakers whose x-vectors form the pool of targets", low=4)
     attacker_speakers: int = knob(32, "speakers whose anonymized speech trains the attacker", low=2)
     private_speakers: int = knob(16, "speakers to be protected: enrolment and trials", low=4)
-    utterances: int = knob(10, "utterances per speaker of the embedded corpus", low=2)
+    utterances: int = knob(8, "utterances per speaker of the embedded corpus", low=2)
     enrolment_utterances: int = knob(3, "utterances a speaker is enrolled with", low=1)
     on_bad_audio: str = knob("fail", "what to do with a file that cannot be used", one_of=("fail", "skip"))
     workers: int = knob(2, "processes that decode audio and track F0", low=1)

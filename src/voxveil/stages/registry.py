@@ -84,7 +84,7 @@ STAGES: tuple[StageSpec, ...] = (
         (),
         (_PUBLIC, _PRIVATE),
         sections=("prepare",),
-        packages=(*_COMMON, "corpus", "audio", "pitch/yaapt.py"),
+        packages=(*_COMMON, "corpus", "audio", "pitch/yaapt.py", "stages/prepare_pool.py"),
     ),
     StageSpec(
         "train_pitch",

@@ -1,0 +1,63 @@
+"""Find out what kind of corpus a source is, and choose its public and private clips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from voxveil.config.model import PrepareParams
+from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSource
+from voxveil.corpus.source import Clip, Source
+from voxveil.errors import InputError
+
+__all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets"]
+
+EMBEDDED = "embedded"
+
+
+def open_source(params: PrepareParams, seed: int) -> Source:
+    """Return the corpus that ``prepare.source`` names."""
+    if params.source == EMBEDDED:
+        public = params.extractor_speakers + params.pool_speakers + params.attacker_speakers
+        return EmbeddedSource(seed, public, params.private_speakers, params.utterances)
+    return open_folder(Path(params.source))
+
+
+def open_folder(folder: Path) -> Source:
+    """Open a corpus folder: LibriSpeech or LibriTTS (SPEAKERS.TXT), or Kaldi tables (wav.scp)."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    if (folder / "wav.scp").is_file():
+        from voxveil.corpus.kaldi import read_kaldi
+
+        return read_kaldi(folder)
+    from voxveil.corpus.librispeech import find_speakers_table, read_librispeech
+
+    if find_speakers_table(folder) is not None:
+        return read_librispeech(folder)
+    raise InputError(
+        f"{folder}: not a corpus; it holds neither wav.scp (Kaldi) nor SPEAKERS.TXT (LibriSpeech, LibriTTS)"
+    )
+
+
+def subsets(params: PrepareParams) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the subsets that public and private speakers come from; empty means the whole corpus."""
+    if params.source == EMBEDDED:
+        return (PUBLIC_SUBSET,), (PRIVATE_SUBSET,)
+    return _words(params.public_subsets), _words(params.private_subsets)
+
+
+def clips_of(source: Source, names: tuple[str, ...], parameter: str) -> list[Clip]:
+    """Return the clips of the named subsets; an unknown subset is an error."""
+    if not names:
+        return list(source.clips)
+    known = sorted({clip.subset for clip in source.clips if clip.subset})
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"{parameter}: {source.name} has no subset {name!r}; it has: {', '.join(known) or 'none'}"
+            )
+    return [clip for clip in source.clips if clip.subset in names]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())

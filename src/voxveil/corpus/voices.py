@@ -1,0 +1,131 @@
+"""The speakers of the embedded corpus: espeak-ng voice variants drawn from a seed.
+
+A speaker differs from another in pitch and its range, in the length of the vocal tract
+(all formants), in each formant's own place, height and width, in spectral tilt, breath,
+roughness, stress and tempo. The speaker's utterances differ among themselves in tempo, pitch,
+level, and slightly in the formants: same-speaker trials are not trivial.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from voxveil.seeding import stream
+
+__all__ = ["Delivery", "Voice", "deliver", "make_voice"]
+
+#: Base pitch in Hz and vocal-tract factor, by sex: lowest and highest value.
+_PITCH = {"M": (72.0, 128.0), "F": (140.0, 225.0)}
+_TRACT = {"M": (0.86, 1.06), "F": (1.02, 1.24)}
+_FORMANTS = 6
+
+
+@dataclass(frozen=True)
+class Voice:
+    """A speaker.
+
+    Attributes:
+        sex: ``F`` or ``M``.
+        pitch: Lowest and highest F0 of the intonation, in Hz.
+        formants: Percent of espeak-ng's (frequency, height, width), for formants 0 to 5.
+        tone: (Hz, amplitude) points of the long-term spectrum.
+        breath: Breath amplitude of formants 1 to 3.
+        roughness: 0 to 7.
+        flutter: Slow pitch variation, 0 to 10.
+        stress: Percent by which stressed syllables are longer.
+        rate: Words per minute.
+    """
+
+    sex: str
+    pitch: tuple[float, float]
+    formants: tuple[tuple[float, float, float], ...]
+    tone: tuple[tuple[int, int], ...]
+    breath: int
+    roughness: int
+    flutter: int
+    stress: int
+    rate: float
+
+    def variant(self) -> str:
+        """Return the voice as an espeak-ng variant file."""
+        lines = [
+            "language variant",
+            "name voxveil",
+            f"gender {'female' if self.sex == 'F' else 'male'}",
+            f"pitch {round(self.pitch[0])} {round(self.pitch[1])}",
+            f"roughness {self.roughness}",
+            f"flutter {self.flutter}",
+            f"stressAdd 0 0 0 0 0 0 {self.stress} {self.stress}",
+            "tone " + " ".join(f"{frequency} {amplitude}" for frequency, amplitude in self.tone),
+        ]
+        lines += [
+            f"formant {index} {frequency:.1f} {height:.0f} {width:.0f}"
+            for index, (frequency, height, width) in enumerate(self.formants)
+        ]
+        if self.breath:
+            lines.append(f"breath 0 {self.breath} {self.breath} {self.breath} 0 0 0 0")
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How one utterance is spoken: the voice of the moment, tempo, pitch setting, level."""
+
+    voice: Voice
+    rate: int
+    pitch: int
+    peak: float
+    noise: float
+
+
+def make_voice(seed: int, speaker: str, sex: str) -> Voice:
+    """Draw the voice of a speaker.
+
+    Args:
+        seed: The run's seed.
+        speaker: Speaker id.
+        sex: ``F`` or ``M``.
+    """
+    draw = stream(seed, "voice", speaker)
+    low, high = _PITCH[sex]
+    base = math.exp(draw.uniform(math.log(low), math.log(high)))
+    tract = draw.uniform(*_TRACT[sex])
+    formants = tuple(
+        (100.0 * tract * draw.uniform(0.95, 1.05), draw.uniform(70, 130), draw.uniform(75, 140))
+        for _ in range(_FORMANTS)
+    )
+    tilt = draw.uniform(-45, 45)
+    tone = tuple(
+        (frequency, int(np.clip(150 + share * tilt + draw.uniform(-15, 15), 60, 250)))
+        for frequency, share in ((600, 0.5), (1200, 0.0), (2000, -0.5), (3000, -1.0))
+    )
+    return Voice(
+        sex,
+        (base, base * draw.uniform(1.25, 1.6)),
+        formants,
+        tone,
+        breath=int(draw.integers(0, 5)),
+        roughness=int(draw.integers(0, 4)),
+        flutter=int(draw.integers(1, 8)),
+        stress=int(draw.integers(-10, 25)),
+        rate=draw.uniform(145, 178),
+    )
+
+
+def deliver(voice: Voice, seed: int, utterance: str) -> Delivery:
+    """Draw how a speaker says one utterance."""
+    draw = stream(seed, "delivery", utterance)
+    formants = tuple(
+        (frequency * draw.normal(1.0, 0.012), height * draw.normal(1.0, 0.04), width)
+        for frequency, height, width in voice.formants
+    )
+    return Delivery(
+        replace(voice, formants=formants),
+        rate=round(voice.rate * draw.uniform(0.93, 1.07)),
+        pitch=round(float(np.clip(draw.normal(50, 5), 35, 65))),
+        peak=draw.uniform(0.3, 0.8),
+        noise=10.0 ** (draw.uniform(-66, -56) / 20.0),
+    )
