@@ -1,0 +1,42 @@
+"""Published values that the page puts beside ours; other corpora, other attackers, no targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["IDENTIFICATION", "VPC2024", "PublishedSystem"]
+
+
+@dataclass(frozen=True)
+class PublishedSystem:
+    """A system of the VoicePrivacy 2024 Challenge, semi-informed attack on LibriSpeech.
+
+    Attributes:
+        name: Its name in the challenge.
+        eer: EER in percent.
+        pav: Worst-case epsilon_max by PAV in nat.
+        gauss: By two Gaussians.
+        t: By two t distributions.
+        rank: By similarity rank.
+    """
+
+    name: str
+    eer: float
+    pav: float
+    gauss: float
+    t: float
+    rank: float
+
+
+VPC2024 = (
+    PublishedSystem("B3", 27.78, 5.11, 7.97, 2.89, 5.49),
+    PublishedSystem("B4", 29.77, 4.13, 9.85, 4.48, 4.65),
+    PublishedSystem("B5", 32.18, 3.82, 4.21, 3.04, 4.45),
+    PublishedSystem("T10-2", 40.32, 1.56, 1.58, 1.44, 2.01),
+    PublishedSystem("T8-5", 41.41, 2.52, 0.85, 0.85, 8.95),
+    PublishedSystem("T25-1", 42.22, 1.73, 9.86, 1.36, 2.93),
+    PublishedSystem("T12-5", 42.71, 3.03, 0.91, 0.91, 1.76),
+)
+
+#: Identification rate in percent among N = 40 references, pooled rank attack, semi-informed.
+IDENTIFICATION = {"T10-2": 69.37, "T8-5": 4.62}

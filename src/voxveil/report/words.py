@@ -1,0 +1,139 @@
+"""Numbers and promises in words, the same on the terminal, in the page and in MLflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from voxveil.report.results import Attack, Summary
+
+__all__ = [
+    "EER_NOTE",
+    "INTERVAL_NOTE",
+    "NULL_NOTE",
+    "SYNTHETIC_NOTE",
+    "bounds_text",
+    "conditions",
+    "epsilon_text",
+    "epsilon_value",
+    "loss_text",
+    "metric_text",
+    "null_envelope",
+    "number",
+    "plain_promise",
+]
+
+EER_NOTE = (
+    "An EER of 50 % is not perfect privacy: scores of equal mean and unequal spread have it and still"
+    " give single utterances away. Read it beside the worst case and the identification rate."
+)
+NULL_NOTE = (
+    "'If nothing leaks' is what 95 % of random relabellings read on these same trials: even a perfect"
+    " system does not score 0. A value inside that range does not prove privacy by itself."
+)
+INTERVAL_NOTE = "Square brackets are 95 % intervals over speakers; a maximum has a range there instead."
+SYNTHETIC_NOTE = (
+    "The speech, and every model trained on it, is synthetic (espeak-ng). The numbers show that the"
+    " chain works; they say nothing about real voices."
+)
+
+#: Everybody alive, for saying how little a huge epsilon excludes.
+_PEOPLE = 8e9
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with ``digits`` significant digits, never in scientific notation below a million."""
+    if value is None:
+        return "undefined"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude >= 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(0, digits - 1 - magnitude)}f}" if magnitude > -5 else f"{value:.1e}"
+
+
+def epsilon_value(value: float | str) -> float:
+    """Return an epsilon of a JSON file as a number; ``"inf"`` is infinite."""
+    return math.inf if value == "inf" else float(value)
+
+
+def epsilon_text(value: float | str) -> str:
+    """Return an epsilon for a table: ``inf`` is the sign for infinity."""
+    epsilon = epsilon_value(value)
+    if math.isinf(epsilon):
+        return "∞"
+    return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:g}"
+
+
+def loss_text(loss: Mapping[str, Any] | None) -> str:
+    """Return a stream's loss with everything an epsilon travels with."""
+    if loss is None:
+        return "not released"
+    if loss["epsilon"] == "inf":
+        return f"∞ ({loss['mechanism']}: no noise, no promise)"
+    low, high = loss["sensitivity"]
+    sensitivity = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+    return (
+        f"{epsilon_text(loss['epsilon'])} per {loss['unit']} ({loss['mechanism']},"
+        f" L1 sensitivity {sensitivity})"
+    )
+
+
+def metric_text(entry: Mapping[str, Any], digits: int = 3) -> str:
+    """Return a metric's value and interval, e.g. ``42.1 [38.0, 47.2]``; undefined stays undefined."""
+    if entry["value"] is None:
+        note = entry.get("note") or ""
+        return "unbounded" if note.startswith("unbounded") else "undefined"
+    text = number(entry["value"], digits)
+    return f"{text} {bounds_text(entry['ci95'], digits)}" if entry.get("ci95") else text
+
+
+def bounds_text(bounds: Sequence[float] | None, digits: int = 3) -> str:
+    """Return an interval in square brackets, empty where there is none."""
+    return f"[{number(bounds[0], digits)}, {number(bounds[1], digits)}]" if bounds else ""
+
+
+def null_envelope(attacks: Sequence[Attack], name: str) -> list[float] | None:
+    """Return the smallest range that holds every attack's ``null95`` of a metric."""
+    found = [a["metrics"][name]["null95"] for a in attacks if a["metrics"][name]["null95"]]
+    return [min(low for low, _ in found), max(high for _, high in found)] if found else None
+
+
+def conditions(attack: Attack) -> str:
+    """Return who attacked what: attacker, scenario, state of enrolment and trial speech."""
+    return (
+        f"{attack['attacker']}, {attack['scenario'].replace('_', '-')};"
+        f" enrolment {attack['enrolment']}, trials {attack['trial']}"
+    )
+
+
+def plain_promise(summary: Summary) -> str:
+    """Return what a system promises, in a sentence a reader can hold against it."""
+    promise = summary["promise"]
+    epsilon = epsilon_value(promise["utterance"]["epsilon"])
+    open_streams = [name for name, loss in promise["streams"].items() if loss["epsilon"] == "inf"]
+    if summary["kind"] == "original":
+        return "Original speech, passed through: nothing is promised."
+    if open_streams:
+        kept = [name for name in promise["streams"] if name not in open_streams]
+        also = f" Noise on {' and '.join(kept)} alone bounds nothing about the whole." if kept else ""
+        verb = "pass" if len(open_streams) > 1 else "passes"
+        return f"No promise: {' and '.join(open_streams)} {verb} without noise (ε = ∞).{also}"
+    references = summary["attacks"][0]["references"]
+    text = (
+        f"Whoever sees a released utterance can shift the odds between any two utterances of equal length"
+        f" by a factor of at most exp({epsilon_text(epsilon)})."
+    )
+    if epsilon > math.log(_PEOPLE):
+        return (
+            f"{text} That exceeds ln of the number of people alive ({math.log(_PEOPLE):.0f}): as a promise"
+            " about who spoke it is vacuous, and only the attacks below say how private it is."
+        )
+    if references and epsilon > math.log(references):
+        return (
+            f"{text} That exceeds ln N = {math.log(references):.2f} for the N = {references} speakers here:"
+            " against so few candidates it excludes nothing."
+        )
+    return f"{text} That is a bound on who spoke, whatever the attacker knows."
