@@ -1,0 +1,185 @@
+"""A bundle: one folder that anonymizes by itself.
+
+``bundle.json`` (format, system, losses with unit and mechanism, corpus), ``pool.npz``, the
+folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
+``model.safetensors`` each, and ``SHA256SUMS`` (``sha256sum -c`` reads it). Writing and checking
+need no torch. The bundle of an ``original`` system holds ``bundle.json`` and ``SHA256SUMS`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxveil import __version__
+from voxveil.config.model import SystemParams
+from voxveil.errors import IncompleteInputError, InputError
+from voxveil.storage.atomic import read_json, write_bytes, write_json, write_text
+from voxveil.storage.done import DONE, file_sha256
+from voxveil.systems import LossRule
+
+__all__ = ["PARTS", "SUMS", "Bundle", "read_bundle", "write_bundle"]
+
+FORMAT = 1
+SUMS = "SHA256SUMS"
+#: Model folders of a bundle.
+PARTS = ("pitch", "content", "synthesis", "vocoder")
+_FILES = ("model.json", "model.safetensors")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A checked bundle.
+
+    Attributes:
+        folder: Where it lies.
+        system: Name of the system.
+        original: Speech is passed through unprotected.
+        pitch_conversion: F0 is moved to the target's statistics.
+        target_members: Voices averaged into a target.
+        rule: What a release costs.
+        corpus: What the models were trained on: name, revision, synthetic, public.
+    """
+
+    folder: Path
+    system: str
+    original: bool
+    pitch_conversion: bool
+    target_members: int
+    rule: LossRule
+    corpus: Mapping[str, Any]
+
+    def part(self, name: str) -> Path:
+        """Return the folder of one of :data:`PARTS`."""
+        return self.folder / name
+
+
+def write_bundle(
+    folder: Path,
+    name: str,
+    system: SystemParams,
+    models: Mapping[str, Path],
+    corpus: Mapping[str, Any],
+) -> None:
+    """Write a bundle into an empty folder.
+
+    Args:
+        folder: Where to.
+        name: Name of the system.
+        system: Its composition.
+        models: Finished model folders by part, and ``speaker`` for the pool; not read where the
+            system is ``original``.
+        corpus: What the models were trained on.
+
+    Raises:
+        InputError: A model folder lacks a file.
+    """
+    original = system.kind == "original"
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "system": name,
+        "kind": system.kind,
+        "pitch_conversion": system.pitch_conversion,
+        "corpus": dict(corpus),
+        "version": __version__,
+    }
+    if original:
+        rule = LossRule.nothing_promised()
+        facts["note"] = "speech is passed through unprotected"
+    else:
+        rule = LossRule.read(models["pitch"], models["content"])
+        for part in PARTS:
+            for file in _FILES:
+                _copy(models[part] / file, folder / part / file)
+        _copy(models["speaker"] / "pool.npz", folder / "pool.npz")
+        facts["target_members"] = _target_members(models["speaker"] / "model.json")
+        facts["parts"] = {part: _sizes(folder / part) for part in PARTS}
+    facts["losses"] = rule.to_json()
+    facts["utterance"] = {"rule": "epsilon(pitch) + K epsilon(content), K = samples // 160 + 1"}
+    write_json(folder / "bundle.json", facts)
+    _write_sums(folder)
+
+
+def read_bundle(folder: Path) -> Bundle:
+    """Check a bundle and return its description.
+
+    Raises:
+        InputError: Not a bundle of this format.
+        IncompleteInputError: A file is missing or changed; the first is named.
+    """
+    folder = Path(folder)
+    _check_sums(folder)
+    path = folder / "bundle.json"
+    facts = read_json(path)
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        got = facts.get("format") if isinstance(facts, dict) else type(facts).__name__
+        raise InputError(f"{path}: must be a bundle of format {FORMAT}, got {got!r}")
+    try:
+        original = facts["kind"] == "original"
+        rule = (
+            LossRule.nothing_promised() if original else LossRule.read(folder / "pitch", folder / "content")
+        )
+        if facts["losses"] != rule.to_json():
+            raise InputError(f"{path}: its losses are not those of its models")
+        return Bundle(
+            folder=folder,
+            system=str(facts["system"]),
+            original=original,
+            pitch_conversion=bool(facts["pitch_conversion"]),
+            target_members=1 if original else int(facts["target_members"]),
+            rule=rule,
+            corpus=dict(facts["corpus"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a valid description ({type(error).__name__}: {error})") from None
+
+
+def _write_sums(folder: Path) -> None:
+    files = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in files if name not in (SUMS, DONE)]
+    write_text(folder / SUMS, "".join(lines))
+
+
+def _check_sums(folder: Path) -> None:
+    path = folder / SUMS
+    if not path.is_file():
+        raise IncompleteInputError(f"{folder}: not a model bundle (no {SUMS}); the bundle stage makes one")
+    named = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        if not name or name.startswith("/") or ".." in Path(name).parts:
+            raise IncompleteInputError(f"{path}: not a list of SHA-256 digests: {line!r}")
+        named[name] = digest
+    if "bundle.json" not in named:
+        raise IncompleteInputError(f"{path}: bundle.json is not listed")
+    for name, digest in named.items():
+        if not (folder / name).is_file():
+            raise IncompleteInputError(f"{folder / name}: missing from the bundle")
+        if file_sha256(folder / name) != digest:
+            raise IncompleteInputError(f"{folder / name}: changed since it was bundled (SHA-256 differs)")
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    extra = sorted(there - set(named) - {SUMS, DONE})
+    if extra:
+        raise IncompleteInputError(f"{folder / extra[0]}: not part of the bundle ({SUMS} does not list it)")
+
+
+def _copy(source: Path, destination: Path) -> None:
+    if not source.is_file():
+        raise IncompleteInputError(f"{source}: missing; run the stage that makes it again")
+    write_bytes(destination, source.read_bytes())
+
+
+def _target_members(path: Path) -> int:
+    content = read_json(path)
+    members = content.get("target_members") if isinstance(content, dict) else None
+    if not isinstance(members, int) or members < 1:
+        raise InputError(f"{path}: target_members must be at least 1, got {members!r}")
+    return members
+
+
+def _sizes(folder: Path) -> dict[str, Any]:
+    content = read_json(folder / "model.json")
+    weights = (folder / "model.safetensors").stat().st_size
+    return {"kind": content.get("kind", ""), "sizes": content.get("sizes", {}), "bytes": weights}

@@ -1,0 +1,152 @@
+"""``voxveil anonymize``: a folder of recordings to anonymized speech, with its ledger."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from voxveil.anonymizer import LOUDNESS, Anonymizer
+from voxveil.audio.frames import frame_count
+from voxveil.audio.io import encode_flac, read_recording
+from voxveil.bundle import Bundle, read_bundle
+from voxveil.errors import InputError
+from voxveil.parallel import in_order
+from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
+from voxveil.privacy.register import open_register
+from voxveil.recordings import Job, Work, bundle_folder, find_work
+from voxveil.storage.atomic import write_bytes
+from voxveil.training.progress import Progress
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Anonymize recordings with a trained model: 16 kHz mono FLAC, the folder structure kept."
+
+EPILOG = """Losses are announced to the register (VOXVEIL_LEDGER, see 'voxveil ledger') before any noise is
+drawn; without it nothing is released. The record is ledger.json in OUT; it names your files and
+belongs to you, not to the published audio. A run that was stopped goes on where it was: finished
+outputs are kept, unfinished ones are drawn again and charged again.
+Public by definition: sample counts, relative paths, and which recordings were refused.
+
+examples:
+  voxveil anonymize recordings/ private/ --model models/anon_dp
+  voxveil anonymize recordings/ private/ --model models --system anon_dp --on-bad-audio skip
+  voxveil anonymize interview.wav interview-anonymized.flac --model models/anon_dp
+"""
+
+#: Files listed one by one at the end.
+_LISTED = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil anonymize``."""
+    parser.add_argument("source", metavar="IN", type=Path, help="recording, or folder of recordings")
+    parser.add_argument(
+        "destination", metavar="OUT", type=Path, help="folder (or NAME.flac for one recording)"
+    )
+    parser.add_argument("--model", type=Path, required=True, help="model bundle, or folder of bundles")
+    parser.add_argument("--system", help="which bundle of the folder, e.g. anon_dp")
+    parser.add_argument(
+        "--on-bad-audio",
+        choices=("fail", "skip"),
+        default="fail",
+        help="fail: release nothing if a recording cannot be used; skip: go on without it (%(default)s)",
+    )
+    parser.add_argument(
+        "--loudness", type=float, default=LOUDNESS, help="loudness of every output in LUFS (%(default)s)"
+    )
+    parser.add_argument("--threads", type=int, default=0, help="threads; 0 = one per core (%(default)s)")
+    parser.add_argument("--register", metavar="PLACE", help="folder or s3://BUCKET/PREFIX of the register")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Anonymize; 0 when every recording that was not skipped by request has its output."""
+    if args.threads < 0:
+        raise InputError(f"--threads must be 0 or more, got {args.threads}")
+    if not -70 <= args.loudness <= 0:
+        raise InputError(f"--loudness must lie in [-70, 0] LUFS, got {args.loudness:g}")
+    bundle = read_bundle(bundle_folder(args.model, args.system))
+    work = find_work(args.source, args.destination, bundle.system)
+    for bad in work.refused:
+        print(f"voxveil: refused: {bad.reason}", file=sys.stderr)
+    if work.refused and args.on_bad_audio == "fail":
+        raise InputError(
+            f"{len(work.refused)} of {_count(work)} recordings cannot be used; nothing was released"
+            " (--on-bad-audio skip goes on without them)"
+        )
+    for job in work.jobs:
+        if "band_limited" in job.flags:
+            print(f"voxveil: warning: {job.name}: band-limited, its rate is under 16 kHz", file=sys.stderr)
+    if not work.jobs:
+        print(f"nothing to do: {len(work.kept)} outputs are there, {len(work.refused)} recordings skipped")
+        return 0 if work.kept else 1
+    # Before the loss is announced: a model that cannot be loaded must not cost anything.
+    anonymizer = Anonymizer(bundle, loudness=args.loudness)
+    release = _announce(bundle, work, args.register)
+    clipped = _release(anonymizer, work, args.threads)
+    _report(bundle, work, release, clipped)
+    return 0
+
+
+def _announce(bundle: Bundle, work: Work, register: str | None) -> Release:
+    entries = [
+        Entry(job.name, job.sha256, frame_count(job.samples), bundle.rule.losses(frame_count(job.samples)))
+        for job in work.jobs
+    ]
+    place = open_register(register)
+    release = Ledger.open(purpose="release", system=bundle.system, register=place).announce(entries)
+    for warning in release.warnings:
+        print(f"voxveil: warning: {warning}", file=sys.stderr)
+    work.folder.mkdir(parents=True, exist_ok=True)
+    write_ledger(work.folder, release)
+    return release
+
+
+def _release(anonymizer: Anonymizer, work: Work, threads: int) -> int:
+    """Write every output and return the number of clipped samples."""
+
+    def one(job: Job) -> int:
+        audio = read_recording(job.source).audio
+        if len(audio) != job.samples:
+            raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
+        made = anonymizer.anonymize_private(audio, name=str(job.source))
+        flac, clipped = encode_flac(made.audio, job.name)
+        write_bytes(job.output, flac)
+        return clipped
+
+    progress = Progress("anonymize", len(work.jobs), "recording")
+    total = 0
+    for done, clipped in enumerate(in_order(one, work.jobs, threads), 1):
+        total += clipped
+        progress.update(done)
+    return total
+
+
+def _report(bundle: Bundle, work: Work, release: Release, clipped: int) -> None:
+    print(
+        f"{bundle.system}: {len(work.jobs)} recordings anonymized, {len(work.kept)} kept from an earlier run,"
+        f" {len(work.refused)} skipped, {clipped} samples clipped; 16 kHz mono FLAC in {work.folder}"
+    )
+    for entry in release.entries[:_LISTED]:
+        epsilon = (
+            "unbounded (no promise)" if entry.utterance.unbounded else f"{entry.utterance.epsilon:g} nat"
+        )
+        print(f"  {entry.input}: utterance epsilon {epsilon}, K = {entry.vectors} vectors")
+    if len(release.entries) > _LISTED:
+        print(f"  ... and {len(release.entries) - _LISTED} more in ledger.json")
+    for name, loss in bundle.rule.to_json().items():
+        sensitivity = "" if loss["sensitivity"] is None else f", L1 sensitivity {loss['sensitivity']}"
+        print(f"  {name}: epsilon {loss['epsilon']} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
+    print(
+        "  utterance epsilon = epsilon(pitch) + K epsilon(content); above ln N it protects no one among N people"
+    )
+    print(f"  announced as release {release.id} to {release.register}")
+    if bundle.corpus.get("synthetic"):
+        print(
+            f"  note: this model was trained on synthetic speech (corpus {bundle.corpus.get('name')}):"
+            " real voices come out rough, and how well it hides them was never measured"
+        )
+
+
+def _count(work: Work) -> int:
+    return len(work.jobs) + len(work.kept) + len(work.refused)

@@ -1,0 +1,148 @@
+"""Stage anonymize: release the private speakers' speech, and make the attacker's training set.
+
+``released``: every private utterance with noise from the operating system, announced to the
+register before any is drawn. ``attacker``: public speech under the same policy with seeded
+noise. ``samples``: pairs to listen to, of a corpus that is declared public only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxveil.anonymizer import Anonymized, Anonymizer
+from voxveil.audio.io import encode_flac
+from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.parallel import in_order
+from voxveil.privacy.ledger import Entry, Ledger, write_ledger
+from voxveil.stages.io import StageContext
+from voxveil.storage.atomic import read_json, write_bytes, write_json
+from voxveil.synthesis.corpus import corpus_facts
+from voxveil.training.progress import Progress
+
+__all__ = ["run"]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """One utterance of an output split."""
+
+    flac: bytes
+    samples: int
+    clipped: int
+
+
+def run(context: StageContext) -> None:
+    """Anonymize ``private`` and ``public/attacker`` with the bundle of ``context.key``."""
+    seed, params = context.params.base.seed, context.params.anonymize
+    anonymizer = Anonymizer.load(context.inputs["model"], loudness=params.loudness)
+    private = Split(context.inputs["private"] / "private")
+    attacker = Split(context.inputs["public"] / "attacker")
+    _announce(context, anonymizer, private)
+
+    def release(utterance: Utterance) -> Anonymized:
+        # Only the target is seeded; the noise on private speech has no seed to be given.
+        chooser = anonymizer.target_stream(seed, utterance.id)
+        audio, f0 = private.audio(utterance.id), private.f0(utterance.id)
+        return anonymizer.anonymize_private(audio, chooser, f0=f0, name=f"utterance {utterance.id}")
+
+    def imitate(utterance: Utterance) -> Anonymized:
+        audio, f0 = attacker.audio(utterance.id), attacker.f0(utterance.id)
+        return anonymizer.anonymize_public(audio, seed, utterance.id, f0=f0)
+
+    _write(context, "released", private, release, original=anonymizer.bundle.original)
+    _write(context, "attacker", attacker, imitate, original=anonymizer.bundle.original)
+    write_json(
+        context.outputs["released"] / "corpus.json", read_json(context.inputs["private"] / "corpus.json")
+    )
+    write_json(
+        context.outputs["attacker"] / "corpus.json", read_json(context.inputs["public"] / "corpus.json")
+    )
+    _write_samples(context, private, attacker)
+
+
+def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> None:
+    """Charge the whole release to the register; what it costs is known before it happens."""
+    entries = [
+        Entry(
+            utterance.id,
+            hashlib.sha256(private.flac(utterance.id)).hexdigest(),
+            utterance.frames,
+            anonymizer.losses(utterance.samples),
+            speaker=utterance.speaker,
+        )
+        for utterance in private
+    ]
+    release = Ledger.open(purpose="evaluation", system=context.key).announce(entries)
+    for warning in release.warnings:
+        print(f"anonymize: {warning}", file=sys.stderr)
+    write_ledger(context.outputs["released"], release)
+
+
+def _write(
+    context: StageContext,
+    port: str,
+    split: Split,
+    make: Callable[[Utterance], Anonymized],
+    *,
+    original: bool,
+) -> None:
+    """Write the output split of one port, utterances in the order of its source."""
+
+    def one(utterance: Utterance) -> _Made:
+        if original:
+            return _Made(split.flac(utterance.id), utterance.samples, 0)
+        flac, clipped = encode_flac(make(utterance).audio, utterance.id)
+        return _Made(flac, utterance.samples, clipped)
+
+    folder = context.outputs[port]
+    progress = Progress(f"anonymize[{context.key}] {port}", len(split), "utterance")
+    clipped = affected = 0
+    with SplitWriter(folder) as writer:
+        results = in_order(one, split.utterances, context.params.base.threads)
+        for done, (utterance, made) in enumerate(zip(split, results, strict=True), 1):
+            # No transcript and no F0: whoever reads this has the speech alone.
+            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, made.samples)
+            writer.add(plain, made.flac)
+            clipped += made.clipped
+            affected += made.clipped > 0
+            progress.update(done)
+    facts = {"utterances": len(split), "clipped_samples": clipped, "clipped_utterances": affected}
+    write_json(folder / "summary.json", {"format": 1, "system": context.key, **facts})
+
+
+def _write_samples(context: StageContext, private: Split, attacker: Split) -> None:
+    """Put originals beside anonymized speech, of a corpus that is declared public only."""
+    folder = context.outputs["samples"]
+    sides = (
+        ("released", private, corpus_facts(context.inputs["private"])),
+        ("attacker", attacker, corpus_facts(context.inputs["public"])),
+    )
+    port, split, corpus = next((side for side in sides if side[2]["public"]), sides[1])
+    chosen = _choose(split, context.params.anonymize.samples) if corpus["public"] else []
+    made = Split(context.outputs[port])
+    rows: list[dict[str, Any]] = []
+    for utterance in chosen:
+        names = {state: f"{utterance.id}.{state}.flac" for state in ("original", "anonymized")}
+        write_bytes(Path(folder) / names["original"], split.flac(utterance.id))
+        write_bytes(Path(folder) / names["anonymized"], made.flac(utterance.id))
+        rows.append({"utterance": utterance.id, "sex": utterance.sex, "text": utterance.text, **names})
+    write_json(
+        folder / "samples.json",
+        {"format": 1, "system": context.key, "corpus": corpus, "source": port, "utterances": rows},
+    )
+
+
+def _choose(split: Split, count: int) -> list[Utterance]:
+    """Return the first utterance of each of ``count`` speakers, sexes alternating."""
+    first: dict[str, Utterance] = {}
+    for utterance in sorted(split, key=lambda u: u.id):
+        first.setdefault(utterance.speaker, utterance)
+    of_sex = [[u for u in first.values() if u.sex == sex] for sex in sorted({u.sex for u in first.values()})]
+    longest = max((len(group) for group in of_sex), default=0)
+    mixed = [group[i] for i in range(longest) for group in of_sex if i < len(group)]
+    return mixed[:count]

@@ -1,0 +1,63 @@
+"""Stage train_synthesis: one system's acoustic model on its own released features."""
+
+from __future__ import annotations
+
+from voxveil.stages.io import StageContext
+from voxveil.storage.atomic import write_json, write_text
+from voxveil.synthesis.corpus import corpus_facts, synthesis_split
+
+__all__ = ["run"]
+
+#: Held-out utterances measured at most.
+_MEASURED = 20
+
+
+def run(context: StageContext) -> None:
+    """Write model, curve and metrics; for an original system, that there is nothing to train."""
+    if context.system.kind == "original":
+        _passthrough(context)
+    else:
+        _train(context)
+
+
+def _passthrough(context: StageContext) -> None:
+    folder = context.outputs["model"]
+    facts = {"format": 1, "kind": "passthrough", "corpus": corpus_facts(context.inputs["public"])}
+    write_json(folder / "model.json", facts)
+    write_json(folder / "metrics.json", {"train_synthesis/steps": 0.0})
+    write_text(folder / "curve.csv", "step,loss\n0,0\n")
+
+
+def _train(context: StageContext) -> None:
+    from voxveil.speaker.encoder import SpeakerEncoder
+    from voxveil.synthesis.speech import Speech
+    from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
+    from voxveil.systems import System
+    from voxveil.tracking.stream import training_sink
+    from voxveil.training.holdout import hold_out
+    from voxveil.training.outputs import write_trained
+
+    seed, params = context.params.base.seed, context.params.train_synthesis
+    split = synthesis_split(context.inputs["public"])
+    encoder = SpeakerEncoder.load(context.inputs["speaker"])
+    system = System.load(context.inputs["pitch"], context.inputs["content"])
+    data = AcousticData(Speech(split), system, encoder.embed, seed, context.key)
+    training, held = hold_out(split.utterances, seed)
+    with training_sink(context) as sink:
+        model, curve = train_acoustic(
+            data, training, params, context.key, seed, checkpoints=context.checkpoints, sink=sink
+        )
+    heard = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
+    measured = measure(model.eval(), data, heard)
+    metrics = {
+        "train_synthesis/mel_l1": measured.mel_l1,
+        "train_synthesis/voicing_accuracy": measured.voicing,
+        "train_synthesis/held_out_utterances": float(len(heard)),
+        "train_synthesis/loss": curve[-1]["loss"],
+    }
+    facts = {
+        **model.describe(),
+        "corpus": corpus_facts(context.inputs["public"]),
+        "losses": system.rule.to_json(),
+    }
+    write_trained(context.outputs["model"], model, facts, curve, metrics)

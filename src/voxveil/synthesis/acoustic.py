@@ -1,0 +1,155 @@
+"""The acoustic model: released content and pitch plus a target voice to log-mel and voicing.
+
+Residual convolutions over time with the target embedding and pitch added in every block. Each
+frame is normalised by itself (no statistic over the utterance), so a result does not depend
+on how long the utterance is or what is computed beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from voxveil.audio.frames import MEL_BANDS
+from voxveil.synthesis.storing import load_network
+
+__all__ = ["AcousticModel", "AcousticSize", "acoustic_loss"]
+
+_KIND = "acoustic"
+_DILATIONS = (1, 2, 4, 1)
+
+
+@dataclass(frozen=True)
+class AcousticSize:
+    """Everything needed to rebuild the network.
+
+    Attributes:
+        content: Size M of a content vector.
+        embedding: Size E of a target embedding.
+        channels: Width of the network.
+        layers: Residual blocks.
+    """
+
+    content: int
+    embedding: int
+    channels: int
+    layers: int
+
+
+class _Block(nn.Module):
+    def __init__(self, channels: int, dilation: int) -> None:
+        super().__init__()
+        self.mix = nn.Conv1d(channels, 2 * channels, 3, padding=dilation, dilation=dilation)
+        self.condition = nn.Conv1d(channels, 2 * channels, 1)
+        self.leave = nn.Conv1d(channels, channels, 1)
+
+    def forward(self, hidden: torch.Tensor, voice: torch.Tensor) -> torch.Tensor:
+        scale = torch.rsqrt(hidden.square().mean(dim=1, keepdim=True) + 1e-5)
+        signal, gate = (self.mix(hidden * scale) + self.condition(voice)).chunk(2, dim=1)
+        result: torch.Tensor = hidden + self.leave(torch.tanh(signal) * torch.sigmoid(gate))
+        return result
+
+
+class AcousticModel(nn.Module):
+    """Content (K, M), pitch (K,) and target (E,) to log-mel (K, 80) and voicing (K,)."""
+
+    mel_mean: torch.Tensor
+    mel_sd: torch.Tensor
+
+    def __init__(self, size: AcousticSize) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("mel_mean", torch.zeros(MEL_BANDS))
+        self.register_buffer("mel_sd", torch.ones(MEL_BANDS))
+        self.content = nn.Conv1d(size.content, size.channels, 5, padding=2)
+        self.pitch = nn.Conv1d(2, size.channels, 5, padding=2)
+        self.target = nn.Linear(size.embedding, size.channels)
+        self.blocks = nn.ModuleList(
+            _Block(size.channels, _DILATIONS[i % len(_DILATIONS)]) for i in range(size.layers)
+        )
+        self.leave = nn.Conv1d(size.channels, MEL_BANDS + 1, 1)
+
+    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalise the log-mel; of public speech."""
+        self.mel_mean.copy_(torch.from_numpy(mean))
+        self.mel_sd.copy_(torch.from_numpy(sd))
+
+    def forward(
+        self, content: torch.Tensor, pitch: torch.Tensor, embedding: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the normalised log-mel (batch, K, 80) and voicing logits (batch, K).
+
+        Args:
+            content: (batch, K, M) released content vectors of L1 norm 1.
+            pitch: (batch, K) released pitch on the unit scale, 0 = unvoiced.
+            embedding: (batch, E) unit-norm target embeddings.
+        """
+        # Times M: an entry of a dense vector of L1 norm 1 is then of size 1. A constant, so that
+        # what noise does to one frame does not depend on the others.
+        scaled = content.transpose(1, 2) * float(self.size.content)
+        scaled = scaled.clamp(-8.0, 8.0)
+        heights = torch.stack([pitch, (pitch > 0).to(pitch.dtype)], dim=1)
+        target = self.target(embedding * self.size.embedding**0.5)[:, :, None]
+        voice = functional.silu(self.pitch(heights) + target)
+        hidden = self.content(scaled) + voice
+        for block in self.blocks:
+            hidden = block(hidden, voice)
+        result = self.leave(functional.silu(hidden)).transpose(1, 2)
+        return result[..., :MEL_BANDS], result[..., MEL_BANDS]
+
+    def predict(
+        self, content: torch.Tensor, pitch: torch.Tensor, embedding: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the natural-log mel (batch, K, 80) and voicing probabilities (batch, K); see forward."""
+        normal, voicing = self(content, pitch, embedding)
+        return normal * self.mel_sd + self.mel_mean, torch.sigmoid(voicing)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what rebuilds the network, for ``model.json``."""
+        return {"kind": _KIND, "sizes": asdict(self.size)}
+
+    @classmethod
+    def load(cls, folder: Path) -> AcousticModel:
+        """Read a stage's output, ready to predict.
+
+        Raises:
+            InputError: Naming the file that is missing, of another kind or does not fit.
+        """
+        return load_network(folder, _KIND, lambda sizes: cls(AcousticSize(**sizes)))
+
+
+def acoustic_loss(
+    predicted: torch.Tensor,
+    logits: torch.Tensor,
+    wanted: torch.Tensor,
+    voiced: torch.Tensor,
+    mask: torch.Tensor,
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """Return the loss: L1 on log-mel and on its differences over time, and voicing cross-entropy.
+
+    Args:
+        predicted: (batch, K, 80) normalised log-mel.
+        logits: (batch, K) voicing logits.
+        wanted: (batch, K, 80) normalised log-mel of the speech.
+        voiced: (batch, K) 1 where the speech is voiced.
+        mask: (batch, K) 1 for frames of the utterance, 0 for padding.
+
+    Returns:
+        (scalar loss, values for the curve).
+    """
+    count = mask.sum().clamp_min(1.0)
+    level = ((predicted - wanted).abs().mean(dim=2) * mask).sum() / count
+    both = mask[:, 1:] * mask[:, :-1]
+    moves = (predicted.diff(dim=1) - wanted.diff(dim=1)).abs().mean(dim=2)
+    motion = (moves * both).sum() / both.sum().clamp_min(1.0)
+    entropy = functional.binary_cross_entropy_with_logits(logits, voiced, reduction="none")
+    voicing = (entropy * mask).sum() / count
+    values = {"mel": float(level.detach()), "voicing": float(voicing.detach())}
+    return level + motion + 0.5 * voicing, values

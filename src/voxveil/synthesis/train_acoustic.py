@@ -1,0 +1,186 @@
+"""Training of a system's acoustic model on that system's own released features.
+
+The speech is public; its noise is drawn anew at every step from a seeded stream, so the model
+learns to speak through the very noise it will get. The target in training is the utterance's
+own speaker embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from voxveil.config.model import SynthesisParams
+from voxveil.corpus.split import Utterance
+from voxveil.errors import InputError
+from voxveil.privacy import PublicNoise
+from voxveil.synthesis.acoustic import AcousticModel, AcousticSize, acoustic_loss
+from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
+from voxveil.systems import System
+from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+
+__all__ = ["AcousticData", "Measured", "measure", "train_acoustic"]
+
+Array = NDArray[np.float32]
+#: Returns the (E,) embedding of an utterance's audio (n,).
+Embed = Callable[[Array, str], Array]
+
+_CACHE_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What does not change from step to step: content before its noise, and the voice."""
+
+    content: Array
+    embedding: Array
+
+
+class AcousticData:
+    """Released features of public utterances with what they should become.
+
+    Args:
+        speech: Reads the utterances.
+        system: Releases their features.
+        embed: The speaker encoder.
+        seed: The run's seed.
+        name: Name of the system; keys the noise.
+    """
+
+    def __init__(self, speech: Speech, system: System, embed: Embed, seed: int, name: str) -> None:
+        self.speech = speech
+        self._system, self._embed, self._seed, self._name = system, embed, seed, name
+        self._cache: dict[str, _Known] = {}
+        self._bytes = 0
+
+    def sizes(self, utterance: Utterance) -> tuple[int, int]:
+        """Return (content size M, embedding size E), as the first utterance shows them."""
+        known = self._known(utterance.id)
+        return known.content.shape[1], len(known.embedding)
+
+    def batch(self, crops: Sequence[Crop], frames: int, *keys: str | int) -> tuple[torch.Tensor, ...]:
+        """Return the tensors of one step.
+
+        Args:
+            crops: Where to look.
+            frames: Frames per crop C.
+            *keys: What the noise is for, with the step.
+
+        Returns:
+            content (batch, C, M), pitch (batch, C), embedding (batch, E), log_mel (batch, C, 80),
+            voiced (batch, C), mask (batch, C) with 1 for frames of the utterance.
+        """
+        known = [self._known(crop.item) for crop in crops]
+        spans = [slice(crop.start, crop.start + frames) for crop in crops]
+        vectors = [k.content[span] for k, span in zip(known, spans, strict=True)]
+        noise = PublicNoise(self._seed, "train_synthesis", self._name, "content", *keys)
+        # Noise is per vector, so one draw serves all crops of the batch.
+        stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
+        bounds = np.cumsum([len(v) for v in vectors])[:-1]
+        content = [_fill(part, frames) for part in np.split(stacked, bounds)]
+        pitch = []
+        for place, (crop, span) in enumerate(zip(crops, spans, strict=True)):
+            noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, place, *keys)
+            released = self._system.pitch.release(self.speech[crop.item].f0, noise)
+            pitch.append(_fill(released.value[span], frames))
+        spoken = [self.speech[crop.item] for crop in crops]
+        mel = [_fill(s.log_mel[span], frames) for s, span in zip(spoken, spans, strict=True)]
+        voiced = [_fill((s.f0[span] > 0), frames) for s, span in zip(spoken, spans, strict=True)]
+        mask = [_fill(np.ones(len(v)), frames) for v in vectors]
+        embedding = [k.embedding for k in known]
+        return tuple(
+            torch.from_numpy(np.stack(parts).astype(np.float32)).to(device())
+            for parts in (content, pitch, embedding, mel, voiced, mask)
+        )
+
+    def _known(self, item: str) -> _Known:
+        if item in self._cache:
+            return self._cache[item]
+        audio = self.speech[item].audio
+        content = self._system.content.before_noise(audio).astype(np.float32)
+        known = _Known(content, self._embed(audio, f"utterance {item}"))
+        size = content.nbytes + known.embedding.nbytes
+        if self._bytes + size <= _CACHE_BYTES:
+            self._cache[item] = known
+            self._bytes += size
+        return known
+
+
+def train_acoustic(
+    data: AcousticData,
+    utterances: Sequence[Utterance],
+    params: SynthesisParams,
+    name: str,
+    seed: int,
+    *,
+    checkpoints: Path | None = None,
+    sink: CurveSink | None = None,
+) -> tuple[AcousticModel, list[dict[str, float]]]:
+    """Train the acoustic model of system ``name`` and return it with its curve.
+
+    Args:
+        data: Features of public speech.
+        utterances: What to train on.
+        params: Sizes and steps.
+        name: Name of the system.
+        seed: The run's seed.
+        checkpoints: Where to resume from and save to.
+        sink: Told each point of the curve.
+    """
+    if not utterances:
+        raise InputError(f"train_synthesis[{name}]: no utterance to train on")
+    size = AcousticSize(*data.sizes(utterances[0]), params.channels, params.layers)
+    with seeded(seed, "train_synthesis", "initial"):
+        model = AcousticModel(size)
+    model.normalise_by(*mel_statistics(data.speech, utterances))
+    model.to(device())
+    frames = params.crop_frames
+
+    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
+        crops = draw_crops(utterances, frames, params.batch, seed, "train_synthesis", "batch", step)
+        content, pitch, embedding, mel, voiced, mask = data.batch(crops, frames, "step", step)
+        predicted, logits = model(content, pitch, embedding)
+        return acoustic_loss(predicted, logits, (mel - model.mel_mean) / model.mel_sd, voiced, mask)
+
+    plan = Plan(f"train_synthesis[{name}]", seed, params.steps, params.learning_rate)
+    curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
+    return model, curve
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How well an acoustic model does on speech it has not heard.
+
+    Attributes:
+        mel_l1: Mean absolute log-mel difference in nat.
+        voicing: Share of frames whose voicing is right.
+    """
+
+    mel_l1: float
+    voicing: float
+
+
+def measure(model: AcousticModel, data: AcousticData, utterances: Sequence[Utterance]) -> Measured:
+    """Measure on held-out public utterances, each with its own voice as target."""
+    distance = right = frames = 0.0
+    for utterance in utterances:
+        length = utterance.frames
+        content, pitch, embedding, mel, voiced, _ = data.batch([Crop(utterance.id, 0)], length, "held-out")
+        with torch.inference_mode():
+            predicted, voicing = model.predict(content, pitch, embedding)
+        distance += float((predicted - mel).abs().mean(dim=2).sum())
+        right += float(((voicing > 0.5) == (voiced > 0.5)).sum())
+        frames += length
+    return Measured(distance / frames, right / frames)
+
+
+def _fill(part: NDArray[np.generic], frames: int) -> Array:
+    """Return ``part`` (n, ...) as float32 with zeros appended up to ``frames`` rows."""
+    filled = np.zeros((frames, *part.shape[1:]), dtype=np.float32)
+    filled[: len(part)] = part
+    return filled

@@ -1,0 +1,110 @@
+"""Training of the vocoder on public speech: true log-mel and F0 in, the waveform out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from voxveil.audio.frames import HOP
+from voxveil.audio.mel import log_mel
+from voxveil.config.model import TrainVocoderParams
+from voxveil.corpus.split import Utterance
+from voxveil.seeding import stream
+from voxveil.synthesis.losses import stft_loss
+from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced, noise_source
+from voxveil.synthesis.speech import Speech, Spoken, draw_crops, mel_statistics
+from voxveil.synthesis.vocoder import Vocoder, VocoderSize
+from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+
+__all__ = ["DEFAULT_F0", "copy_distance", "copy_synthesis", "train_vocoder"]
+
+#: F0 in Hz of the (silent) pulse train where an utterance has no voiced frame.
+DEFAULT_F0 = 150.0
+_NAME = "train_vocoder"
+
+
+def train_vocoder(
+    speech: Speech,
+    utterances: Sequence[Utterance],
+    params: TrainVocoderParams,
+    seed: int,
+    *,
+    checkpoints: Path | None = None,
+    sink: CurveSink | None = None,
+) -> tuple[Vocoder, list[dict[str, float]]]:
+    """Train a vocoder and return it with its curve.
+
+    Args:
+        speech: Reads the utterances.
+        utterances: The public utterances to train on.
+        params: Sizes and steps.
+        seed: The run's seed.
+        checkpoints: Where to resume from and save to.
+        sink: Told each point of the curve.
+    """
+    with seeded(seed, _NAME, "initial"):
+        vocoder = Vocoder(VocoderSize(params.channels))
+    vocoder.normalise_by(*mel_statistics(speech, utterances))
+    vocoder.to(device())
+    frames = params.crop_frames + 1
+
+    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
+        parts: list[Spoken] = []
+        for crop in draw_crops(utterances, frames, params.batch, seed, _NAME, "batch", step):
+            whole = speech[crop.item].padded(frames)
+            stop = crop.start + frames
+            parts.append(
+                Spoken(
+                    whole.audio[HOP * crop.start : HOP * (stop - 1)],
+                    whole.log_mel[crop.start : stop],
+                    whole.f0[crop.start : stop],
+                )
+            )
+        samples = HOP * params.crop_frames
+        noise = stream(seed, _NAME, "noise", step).standard_normal((params.batch, samples), dtype=np.float32)
+        f0 = np.stack([part.f0 for part in parts])
+        filled = np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0])
+        output = vocoder(
+            *_tensors(
+                np.stack([part.log_mel for part in parts]),
+                filled,
+                (f0 > 0).astype(np.float32),
+                noise * np.float32(NOISE_SCALE),
+            )
+        )
+        (target,) = _tensors(np.stack([part.audio for part in parts]))
+        return stft_loss(output, target), {}
+
+    plan = Plan(_NAME, seed, params.steps, params.learning_rate)
+    curve = fit(vocoder, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
+    return vocoder, curve
+
+
+def copy_synthesis(vocoder: Vocoder, spoken: Spoken) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """Return (n,) speech from an utterance's true log-mel and F0: the best the vocoder can do."""
+    inputs = _tensors(
+        spoken.log_mel[None],
+        fill_unvoiced(spoken.f0, DEFAULT_F0)[None],
+        (spoken.f0 > 0).astype(np.float32)[None],
+        noise_source(len(spoken.audio))[None],
+    )
+    with torch.inference_mode():
+        return np.asarray(vocoder(*inputs)[0].cpu().numpy(), dtype=np.float32)
+
+
+def copy_distance(vocoder: Vocoder, speech: Speech, utterances: Sequence[Utterance]) -> float:
+    """Return the mean absolute log-mel difference (nat) between copy synthesis and the original."""
+    distances = []
+    for utterance in utterances:
+        spoken = speech[utterance.id]
+        with torch.inference_mode():
+            mel = log_mel(torch.from_numpy(copy_synthesis(vocoder, spoken))[None])[0].numpy()
+        distances.append(float(np.abs(mel - spoken.log_mel).mean()))
+    return float(np.mean(distances))
+
+
+def _tensors(*arrays: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> list[torch.Tensor]:
+    return [torch.from_numpy(np.ascontiguousarray(array)).to(device()) for array in arrays]

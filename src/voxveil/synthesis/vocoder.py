@@ -1,0 +1,167 @@
+"""Harmonic-plus-noise neural source-filter vocoder that filters in the STFT domain.
+
+Two sources (:mod:`voxveil.synthesis.source`) are shaped by one gain per frame and frequency bin
+each. The gain is a prior, the log-mel spectrum interpolated over frequency, plus a residual
+that a small network learns from the log-mel, F0 and voicing. With an untrained (zero) residual
+it already speaks: training only corrects it. After Wang, Takaki and Yamagishi, "Neural
+source-filter waveform models for statistical parametric speech synthesis", 2019, with the
+time-domain filter replaced by spectral gains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from voxveil.audio.frames import HOP, MEL_BANDS, SAMPLE_RATE
+from voxveil.audio.mel import FFT_SIZE, WINDOW, mel_filters
+from voxveil.synthesis.source import harmonic_source
+from voxveil.synthesis.storing import load_network
+
+__all__ = ["Vocoder", "VocoderSize"]
+
+BINS = FFT_SIZE // 2 + 1
+_KIND = "stft-source-filter"
+_LIMIT = 5.0
+
+
+@dataclass(frozen=True)
+class VocoderSize:
+    """Everything needed to rebuild the network.
+
+    Attributes:
+        channels: Width of the filter network.
+        blocks: Its residual convolution blocks.
+    """
+
+    channels: int
+    blocks: int = 3
+
+
+class Vocoder(nn.Module):
+    """Log-mel, F0 and voicing to a waveform of exactly the samples asked for."""
+
+    prior: torch.Tensor
+    tilt: torch.Tensor
+    mel_mean: torch.Tensor
+    mel_sd: torch.Tensor
+
+    def __init__(self, size: VocoderSize) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("prior", torch.from_numpy(envelope_weights()), persistent=False)
+        self.register_buffer("tilt", torch.linspace(0.0, 1.0, BINS)[:, None], persistent=False)
+        self.register_buffer("mel_mean", torch.zeros(MEL_BANDS))
+        self.register_buffer("mel_sd", torch.ones(MEL_BANDS))
+        self.enter = nn.Conv1d(MEL_BANDS + 2, size.channels, 5, padding=2)
+        self.blocks = nn.ModuleList(
+            nn.Conv1d(size.channels, size.channels, 3, padding=2**i, dilation=2**i)
+            for i in range(size.blocks)
+        )
+        self.leave = nn.Conv1d(size.channels, 2 * BINS, 1)
+        nn.init.zeros_(self.leave.weight)
+        nn.init.zeros_(self.leave.bias)  # type: ignore[arg-type]
+
+    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalise the log-mel; of public speech."""
+        self.mel_mean.copy_(torch.from_numpy(mean))
+        self.mel_sd.copy_(torch.from_numpy(sd))
+
+    def gains(
+        self, log_mel: torch.Tensor, f0: torch.Tensor, voicing: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gains (batch, 513, K) of the harmonic and of the noise source.
+
+        Args:
+            log_mel: (batch, K, 80), natural log (:func:`voxveil.audio.mel.log_mel`).
+            f0: (batch, K) in Hz, positive.
+            voicing: (batch, K) in [0, 1].
+        """
+        normal = (log_mel - self.mel_mean) / self.mel_sd
+        conditions = torch.stack([torch.log(f0 / 150.0), voicing], dim=2)
+        hidden = self.enter(torch.cat([normal, conditions], dim=2).transpose(1, 2))
+        for block in self.blocks:
+            hidden = hidden + block(nn.functional.silu(hidden))
+        residual = self.leave(nn.functional.silu(hidden))
+        residual = _LIMIT * torch.tanh(residual / _LIMIT)
+        harmonic, noise = residual.chunk(2, dim=1)
+        envelope = self.prior @ log_mel.transpose(1, 2)
+        # Voiced speech is harmonic at low and noisy at high frequencies; the network refines this.
+        voiced = voicing[:, None, :]
+        harmonic = envelope + harmonic - 1.5 * self.tilt
+        noise = envelope + noise - voiced * (2.5 - 2.0 * self.tilt)
+        return torch.exp(harmonic), torch.exp(noise)
+
+    def forward(
+        self,
+        log_mel: torch.Tensor,
+        f0: torch.Tensor,
+        voicing: torch.Tensor,
+        noise: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the waveform.
+
+        Args:
+            log_mel: (batch, K, 80), natural log.
+            f0: (batch, K) in Hz, positive everywhere.
+            voicing: (batch, K) in [0, 1].
+            noise: (batch, n) noise source with K = n // 160 + 1.
+
+        Returns:
+            (batch, n).
+        """
+        samples = noise.shape[1]
+        with torch.no_grad():
+            pulses = harmonic_source(f0, voicing, samples)
+            spectra = self._stft(torch.cat([pulses, noise]))
+        first, second = spectra.chunk(2)
+        harmonic, breath = self.gains(log_mel, f0, voicing)
+        shaped = torch.view_as_complex(
+            torch.view_as_real(first) * harmonic[..., None] + torch.view_as_real(second) * breath[..., None]
+        )
+        window = torch.hann_window(WINDOW, device=shaped.device)
+        return torch.istft(shaped, FFT_SIZE, HOP, WINDOW, window, length=samples)
+
+    def _stft(self, audio: torch.Tensor) -> torch.Tensor:
+        window = torch.hann_window(WINDOW, device=audio.device)
+        return torch.stft(audio, FFT_SIZE, HOP, WINDOW, window, pad_mode="constant", return_complex=True)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what rebuilds the network, for ``model.json``."""
+        return {"kind": _KIND, "sizes": asdict(self.size)}
+
+    @classmethod
+    def load(cls, folder: Path) -> Vocoder:
+        """Read a stage's output, ready to speak.
+
+        Raises:
+            InputError: Naming the file that is missing, of another kind or does not fit.
+        """
+        return load_network(folder, _KIND, lambda sizes: cls(VocoderSize(**sizes)))
+
+
+@lru_cache(maxsize=1)
+def envelope_weights() -> NDArray[np.float32]:
+    """Return (513, 80) weights that turn a log-mel frame into a smooth log envelope per bin.
+
+    Rows sum to 1. Triangles over mel band centres at least 100 Hz wide: the lowest bands are
+    narrower than a harmonic, and harmonics must come from the source, not from the envelope.
+    """
+    bins = np.linspace(0.0, SAMPLE_RATE / 2, BINS)
+    filters = mel_filters()
+    centres = (filters @ bins) / filters.sum(axis=1)
+    spacing = np.gradient(centres)
+    width = np.maximum(100.0, np.interp(bins, centres, spacing))
+    weights = np.maximum(0.0, 1.0 - np.abs(bins[:, None] - centres) / width[:, None])
+    # Beyond the last centre the last band holds.
+    weights[bins > centres[-1]] = np.eye(MEL_BANDS)[-1]
+    weights[bins < centres[0]] = np.maximum(weights[bins < centres[0]], 1e-3 * np.eye(MEL_BANDS)[0])
+    result: NDArray[np.float32] = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    return result
