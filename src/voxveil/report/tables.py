@@ -1,0 +1,212 @@
+"""The tables of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from voxveil.metrics.names import METRICS
+from voxveil.report.published import IDENTIFICATION, VPC2024
+from voxveil.report.results import Attack, Summary, attacks, headline
+from voxveil.report.words import (
+    bounds_text,
+    epsilon_text,
+    loss_text,
+    metric_text,
+    null_envelope,
+    number,
+    plain_promise,
+)
+
+__all__ = [
+    "conditions_table",
+    "html_table",
+    "measured_table",
+    "promise_table",
+    "published_table",
+    "worst_table",
+]
+
+_MEASURED = (
+    ("eer", "EER"),
+    ("unlinkability", "Unlinkability"),
+    ("zebra_expected", "ZEBRA expected"),
+    ("identification_rate", "Identified"),
+    ("rank_mean", "Rank, mean"),
+)
+_WORST = (
+    ("zebra_worst_case", "ZEBRA worst case"),
+    ("eps_max_pav", "PAV"),
+    ("eps_max_gauss", "Gaussians"),
+    ("eps_max_t", "t distributions"),
+    ("eps_max_rank", "Rank"),
+    ("rank_max", "Rank, largest"),
+)
+_NOTHING = "if nothing leaks"
+
+
+def html_table(
+    caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Sequence[str] = ()
+) -> str:
+    """Return a table; cells are HTML, the first of a row is its heading.
+
+    Args:
+        caption: Plain text.
+        header: Column titles, HTML.
+        rows: Cells, HTML; each row as long as ``header``.
+        marked: First cells of rows to set apart.
+    """
+    labels = [title.partition("<")[0] for title in header]
+    head = "".join(f'<th scope="col">{title}</th>' for title in header)
+    lines = []
+    for first, *cells in rows:
+        body = "".join(
+            f'<td data-label="{escape(label, quote=True)}"{"" if cell else " class=blank"}>'
+            f"<span>{cell}</span></td>"
+            for label, cell in zip(labels[1:], cells, strict=True)
+        )
+        kind = ' class="nothing"' if first in marked else ""
+        lines.append(f'<tr{kind}><th scope="row">{first}</th>{body}</tr>')
+    return (
+        f'<div class="scroll"><table class="cards"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody></table></div>"
+    )
+
+
+def promise_table(summaries: Sequence[Summary]) -> str:
+    """Return what each system promises, with everything an epsilon travels with."""
+    rows = []
+    for summary in summaries:
+        streams, utterance = summary["promise"]["streams"], summary["promise"]["utterance"]
+        total = epsilon_text(utterance["epsilon"])
+        if utterance["epsilon"] != "inf":
+            total += (
+                f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
+            )
+        cells = [escape(loss_text(streams.get(name))) for name in ("pitch", "content")]
+        rows.append([escape(summary["system"]), *cells, total, escape(plain_promise(summary))])
+    header = (
+        "System",
+        "ε of pitch",
+        "ε of content",
+        "ε of an utterance",
+        "What it means",
+    )
+    return html_table("Promised by construction, in nat; pure ε-differential privacy", header, rows)
+
+
+def measured_table(summaries: Sequence[Summary]) -> str:
+    """Return what was measured: a row per system and attack, then what is read if nothing leaks."""
+    return _metric_table("Measured, with 95 % intervals over speakers", summaries, _MEASURED, utility=True)
+
+
+def worst_table(summaries: Sequence[Summary]) -> str:
+    """Return the worst case of single utterances by every estimator."""
+    return _metric_table(
+        "Worst case of a single score or rank, with ranges over speakers: no estimator is quoted alone",
+        summaries,
+        _WORST,
+        utility=False,
+    )
+
+
+def _metric_table(
+    caption: str, summaries: Sequence[Summary], metrics: Sequence[tuple[str, str]], *, utility: bool
+) -> str:
+    rows = []
+    for summary, attack in attacks(summaries):
+        cells = [_value(attack["metrics"][name]) for name, _ in metrics]
+        extra = [_value(summary["utility"]["per"])] if utility else []
+        rows.append([escape(summary["system"]), _states(attack), *cells, *extra])
+    everyone = [attack for _, attack in attacks(summaries)]
+    nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
+    rows.append([_NOTHING, "", *nulls, *([""] if utility else [])])
+    header = ["System", "Enrolment → trials"]
+    header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
+    if utility:
+        header.append("Phone errors <small>%</small>")
+    return html_table(caption, header, rows, marked=(_NOTHING,))
+
+
+def conditions_table(summaries: Sequence[Summary]) -> str:
+    """Return under which conditions each row was measured."""
+    rows = []
+    for summary, attack in attacks(summaries):
+        trials = attack["trials"]
+        rows.append(
+            [
+                escape(summary["system"]),
+                escape(f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"),
+                escape(attack["training"]),
+                _states(attack),
+                f"{trials['target']} / {trials['nontarget']}",
+                str(trials["speakers"] if trials["speakers"] is not None else "unknown"),
+                f"{attack['inputs']} against {attack['references']}" if attack["references"] else "none",
+            ]
+        )
+    header = (
+        "System",
+        "Attacker",
+        "Attacker trained on",
+        "Enrolment → trials",
+        "Target / nontarget trials",
+        "Speakers",
+        "Rank inputs",
+    )
+    return html_table("Conditions of every row", header, rows)
+
+
+def published_table(summaries: Sequence[Summary]) -> str:
+    """Return our semi-informed rows beside published ones, by EER."""
+    rows: list[tuple[float, list[str]]] = []
+    for system in VPC2024:
+        found = IDENTIFICATION.get(system.name)
+        cells = [number(x) for x in (system.pav, system.gauss, system.t, system.rank)]
+        rows.append((system.eer, [system.name, "published", number(system.eer, 4), *cells, _rate(found, 40)]))
+    for summary in summaries:
+        attack = headline(summary)
+        if attack["scenario"] != "semi_informed":
+            continue
+        metrics = attack["metrics"]
+        eer = metrics["eer"]["value"]
+        cells = [_plain(metrics[name]) for name, _ in _WORST[1:5]]
+        rate = _rate(metrics["identification_rate"]["value"], attack["references"])
+        rows.append(
+            (
+                math.inf if eer is None else eer,
+                [f"{escape(summary['system'])}", "this run", _plain(metrics["eer"], 4), *cells, rate],
+            )
+        )
+    header = (
+        "System",
+        "Source",
+        "EER <small>%</small>",
+        "ε_max PAV <small>nat</small>",
+        "ε_max Gaussians <small>nat</small>",
+        "ε_max t <small>nat</small>",
+        "ε_max rank <small>nat</small>",
+        "Identified <small>%, among N</small>",
+    )
+    ordered = [cells for _, cells in sorted(rows, key=lambda row: row[0])]
+    return html_table(
+        "Semi-informed attacks, by EER; the measure of privacy depends on the column", header, ordered
+    )
+
+
+def _rate(value: float | None, references: int | None) -> str:
+    return "" if value is None else f"{number(value)} among {references}"
+
+
+def _plain(entry: dict, digits: int = 3) -> str:  # type: ignore[type-arg]
+    return escape(metric_text({**entry, "ci95": None}, digits))
+
+
+def _states(attack: Attack) -> str:
+    return escape(f"{attack['enrolment']} → {attack['trial']}")
+
+
+def _value(entry: dict) -> str:  # type: ignore[type-arg]
+    interval = bounds_text(entry.get("ci95"))
+    value = escape(metric_text({**entry, "ci95": None}))
+    return f"{value}<small>{escape(interval)}</small>" if interval else value
