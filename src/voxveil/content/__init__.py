@@ -1,0 +1,1 @@
+"""Content: the acoustic model whose noisy bottleneck carries what was said."""

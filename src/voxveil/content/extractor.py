@@ -1,0 +1,133 @@
+"""The content extractor: private audio in, Released bottleneck vectors out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from voxveil.audio.mel import log_mel
+from voxveil.config.model import ContentVariant
+from voxveil.content.model import ContentModel, ContentSize
+from voxveil.errors import InputError
+from voxveil.privacy import Identity, LaplaceSimplex, NoiseSource, Released, content_mechanism, norm1
+from voxveil.storage.atomic import read_json
+from voxveil.training.checkpoint import load_model
+from voxveil.training.loop import device
+
+__all__ = ["ContentExtractor"]
+
+Array = NDArray[np.float32]
+
+
+class ContentExtractor:
+    """Releases what was said in one utterance, a vector every 10 ms.
+
+    Every released vector has L1 norm 1, that of the identity variant too, so the variants are
+    comparable.
+
+    Args:
+        mechanism: What makes a private value a released one.
+        model: The trained acoustic model.
+        phones: The classifier's labels, in order.
+    """
+
+    def __init__(
+        self, mechanism: Identity | LaplaceSimplex, model: ContentModel, phones: tuple[str, ...]
+    ) -> None:
+        if len(phones) != model.size.phones:
+            raise InputError(f"content extractor: {len(phones)} phones for {model.size.phones} classes")
+        self.mechanism = mechanism
+        self.phones = phones
+        self._model = model
+        self._device = next(model.parameters()).device
+
+    @staticmethod
+    def load(folder: Path, prefix: str = "") -> ContentExtractor:
+        """Load what the train_content stage wrote, onto the GPU if there is one.
+
+        Args:
+            folder: Holds ``<prefix>model.json`` and ``<prefix>model.safetensors``.
+            prefix: Of the file names, e.g. ``content-`` in a bundle.
+
+        Raises:
+            InputError: A file is missing or not a content model of format 1.
+        """
+        path = Path(folder) / f"{prefix}model.json"
+        content = read_json(path)
+        if not isinstance(content, dict) or (content.get("format"), content.get("kind")) != (1, "content"):
+            raise InputError(f"{path}: not a content model of format 1")
+        try:
+            mechanism = content_mechanism(ContentVariant(content["mechanism"], content["epsilon"]))
+            size = ContentSize.from_json(content["size"], str(path))
+            phones = tuple(content["phones"])
+        except KeyError as error:
+            raise InputError(f"{path}: {error.args[0]} is missing") from None
+        weights = Path(folder) / f"{prefix}model.safetensors"
+        if not weights.is_file():
+            raise InputError(f"{weights}: no such file")
+        model = ContentModel(size)
+        load_model(model, weights.read_bytes(), str(weights))
+        return ContentExtractor(mechanism, model.to(device()).eval(), phones)
+
+    @property
+    def size(self) -> int:
+        """M, the size of a released vector."""
+        return self._model.size.bottleneck
+
+    @property
+    def loss(self) -> dict[str, Any]:
+        """The loss of one released vector as JSON."""
+        return self.mechanism.loss(np.zeros((1, self.size))).to_json()
+
+    def release(self, audio: NDArray[Any], noise: NoiseSource) -> Released[Array]:
+        """Release the content of one utterance.
+
+        Args:
+            audio: (n,) in [-1, 1], 16 kHz.
+            noise: Where the noise comes from: the system's CSPRNG for a private utterance.
+
+        Returns:
+            (K, M) float32, K = n // 160 + 1, each row of L1 norm 1, with its loss per vector.
+        """
+        released = self.mechanism.release(norm1(self._bottleneck(audio)), noise)
+        return released.map(lambda value: value.astype(np.float32))
+
+    def before_noise(self, audio: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the (K, M) vectors of L1 norm 1 that a release would perturb.
+
+        For public speech only, so that a synthesizer can be trained through fresh noise at every
+        step: nothing here is released or accounted for, and a synthesizer does not accept it.
+        """
+        return norm1(self._bottleneck(audio))
+
+    def log_posteriors(self, content: NDArray[Any]) -> Array:
+        """Return phone log-posteriors (natural logarithm) of released vectors.
+
+        Args:
+            content: (K, M) as released.
+
+        Returns:
+            (K, P) float32; columns as :attr:`phones`.
+        """
+        value = np.asarray(content)
+        if value.ndim != 2 or value.shape[1] != self.size or not len(value):
+            raise InputError(f"content must have shape (K, {self.size}) with K >= 1, got {value.shape}")
+        with torch.no_grad():
+            frames = torch.from_numpy(value).to(self._device, torch.float32)[None]
+            result = self._model.classify(frames, torch.ones(1, len(value), device=self._device))[0]
+        posteriors: Array = result.cpu().numpy()
+        return posteriors
+
+    def _bottleneck(self, audio: NDArray[Any]) -> NDArray[np.float64]:
+        value = np.asarray(audio)
+        if value.ndim != 1 or not value.size:
+            raise InputError(f"audio must be one channel of at least one sample, got shape {value.shape}")
+        with torch.no_grad():
+            mel = log_mel(torch.from_numpy(value).to(self._device, torch.float32)[None])
+            encoded = self._model.encode(mel, torch.ones(mel.shape[:2], device=self._device))[0]
+        vectors: NDArray[np.float64] = encoded.cpu().double().numpy()
+        return vectors

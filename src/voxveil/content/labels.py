@@ -1,0 +1,64 @@
+"""Phone labels on the frame grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.audio.frames import HOP, SAMPLE_RATE
+from voxveil.corpus.phones import SILENCE
+from voxveil.corpus.split import Phone, Split
+from voxveil.errors import IncompleteInputError, InputError
+
+__all__ = ["frame_labels", "require_phones"]
+
+
+def frame_labels(
+    phones: Sequence[Phone], frames: int, phone_set: Sequence[str], name: str
+) -> NDArray[np.int64]:
+    """Return the index of the phone at the centre of each frame.
+
+    Args:
+        phones: Of one utterance, in order of time.
+        frames: K; frame k is centred at k * 10 ms.
+        phone_set: All phones; a label's index is its place here.
+        name: Utterance id, for errors.
+
+    Returns:
+        (K,) int64; silence where no phone is.
+
+    Raises:
+        InputError: A label outside the set, or phones out of order.
+    """
+    index = {label: i for i, label in enumerate(phone_set)}
+    times = np.arange(frames) * (HOP / SAMPLE_RATE)
+    labels = np.full(frames, index[SILENCE], dtype=np.int64)
+    last = 0.0
+    for phone in phones:
+        if phone.label not in index:
+            raise InputError(f"utterance {name}: phone {phone.label!r} is not in the phone set")
+        if phone.start < last:
+            raise InputError(f"utterance {name}: phone at {phone.start:g} s stands after one at {last:g} s")
+        last = phone.start
+        first, end = np.searchsorted(times, [phone.start - 1e-6, phone.start + phone.seconds - 1e-6])
+        labels[first:end] = index[phone.label]
+    return labels
+
+
+def require_phones(split: Split, purpose: str) -> None:
+    """Refuse a split without phone timing in one line, before any work is done.
+
+    Args:
+        split: What is about to be used.
+        purpose: What needs the phones, e.g. ``train-content``.
+
+    Raises:
+        IncompleteInputError: The split has no ``phones.ctm``.
+    """
+    path = split.folder / "phones.ctm"
+    if not path.is_file():
+        raise IncompleteInputError(
+            f"{path}: this corpus has no phone timing, and {purpose} needs it (the embedded corpus has it)"
+        )

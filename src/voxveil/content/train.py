@@ -1,0 +1,235 @@
+"""Train the acoustic model through its noise on public speech, and measure it on held-out speakers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from voxveil.audio.mel import log_mel
+from voxveil.config.model import TrainContentParams
+from voxveil.content.extractor import ContentExtractor
+from voxveil.content.model import ContentModel, ContentSize, norm1_torch
+from voxveil.content.tdnnf import constrain
+from voxveil.corpus.phones import SILENCE
+from voxveil.errors import InputError
+from voxveil.privacy import LaplaceSimplex, PublicNoise, content_mechanism
+from voxveil.seeding import stream
+from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+
+__all__ = [
+    "Accuracy",
+    "LabelledUtterance",
+    "TrainedContent",
+    "frame_accuracy",
+    "mel_features",
+    "train_content",
+]
+
+#: Label of frames that do not count in the loss.
+_PADDING = -100
+#: Steps between two moves towards semi-orthogonal factors.
+_CONSTRAIN_EVERY = 4
+#: Smallest standard deviation of an input band, in nat.
+_SMALLEST_SD = 1e-2
+
+
+@dataclass(frozen=True)
+class LabelledUtterance:
+    """One public utterance with its phone labels.
+
+    Attributes:
+        id: Keys its noise.
+        speaker: For holding speakers out.
+        mel: (K, 80) log-mel.
+        labels: (K,) phone indices.
+    """
+
+    id: str
+    speaker: str
+    mel: torch.Tensor
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrainedContent:
+    """A trained extractor and what belongs to it."""
+
+    extractor: ContentExtractor
+    model: ContentModel
+    description: dict[str, Any]
+    curve: list[dict[str, float]]
+
+
+def mel_features(audio: NDArray[np.float32]) -> torch.Tensor:
+    """Return (K, 80) log-mel of one utterance's audio (n,)."""
+    return log_mel(torch.from_numpy(audio)[None])[0]
+
+
+def train_content(
+    utterances: Sequence[LabelledUtterance],
+    phones: tuple[str, ...],
+    params: TrainContentParams,
+    name: str,
+    seed: int,
+    *,
+    checkpoints: Path | None = None,
+    sink: CurveSink | None = None,
+) -> TrainedContent:
+    """Train variant ``name`` by cross-entropy on frame labels, through the noise.
+
+    Noise is drawn anew for every (utterance, step, row of the batch) with scale 2 / epsilon.
+
+    Args:
+        utterances: Public speech.
+        phones: The phone set.
+        params: Sizes and steps.
+        name: Of the variant.
+        seed: The run's seed.
+        checkpoints: Folder to resume from.
+        sink: Told the curve.
+    """
+    if not utterances:
+        raise InputError(f"train_content[{name}]: no utterance to train on")
+    variant = params.variants[name]
+    mechanism = content_mechanism(variant)
+    where = device()
+    size = ContentSize(params.bottleneck, params.hidden, params.factor, params.layers, len(phones))
+    with seeded(seed, "train_content", "init"):
+        model = ContentModel(size)
+    _set_input_statistics(model, utterances)
+    model.to(where)
+
+    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
+        if step % _CONSTRAIN_EVERY == 0:
+            constrain(model)
+        chunks = _draw_chunks(utterances, params, seed, step)
+        mel, labels = (part.to(where) for part in _batch(utterances, chunks, params.chunk_frames))
+        mask = (labels != _PADDING).float()
+        bottleneck = norm1_torch(model.encode(mel, mask))
+        if isinstance(mechanism, LaplaceSimplex):
+            noise = _noise(mechanism, utterances, chunks, bottleneck.shape, seed, name, step)
+            bottleneck = norm1_torch(bottleneck + noise.to(where))
+        posteriors = model.classify(bottleneck, mask)
+        loss = functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
+        right = (posteriors.argmax(dim=2) == labels).sum() / mask.sum()
+        return loss, {"frame_accuracy": float(right)}
+
+    plan = Plan(f"train_content[{name}]", seed, params.steps, params.learning_rate)
+    curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
+    extractor = ContentExtractor(mechanism, model, phones)
+    description = {
+        "kind": "content",
+        "mechanism": variant.mechanism,
+        "epsilon": variant.epsilon,
+        "loss": extractor.loss,
+        "size": size.to_json(),
+        "phones": list(phones),
+        "reach_frames": model.reach,
+    }
+    return TrainedContent(extractor, model, description, curve)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Frame accuracy on some utterances.
+
+    Attributes:
+        all: Share of frames whose phone is right.
+        speech: The same over frames that are not silence.
+        chance: What always saying the commonest training label would get of all frames.
+        frames: Number of frames.
+    """
+
+    all: float
+    speech: float
+    chance: float
+    frames: int
+
+
+def frame_accuracy(
+    extractor: ContentExtractor,
+    utterances: Sequence[tuple[NDArray[np.float32], NDArray[np.int64], PublicNoise]],
+    commonest: int,
+) -> Accuracy:
+    """Measure the extractor's own classifier on released vectors: noise on, as at release.
+
+    Args:
+        extractor: What releases.
+        utterances: (audio, labels, noise) of public speech it was not trained on.
+        commonest: The commonest label in training.
+    """
+    if not utterances:
+        raise InputError("frame accuracy: no utterance to measure on")
+    silence = extractor.phones.index(SILENCE)
+    guesses = np.concatenate(
+        [
+            extractor.log_posteriors(extractor.release(audio, noise).value).argmax(axis=1)
+            for audio, _, noise in utterances
+        ]
+    )
+    truth = np.concatenate([labels for _, labels, _ in utterances])
+    right, speech = guesses == truth, truth != silence
+    if not speech.any():
+        raise InputError("frame accuracy: every held-out frame is silence")
+    return Accuracy(
+        float(right.mean()), float(right[speech].mean()), float((truth == commonest).mean()), len(truth)
+    )
+
+
+def _set_input_statistics(model: ContentModel, utterances: Sequence[LabelledUtterance]) -> None:
+    """Take the mean and deviation of each band from public speech; constants from then on."""
+    frames = torch.cat([utterance.mel for utterance in utterances]).double()
+    model.mean.copy_(frames.mean(dim=0))
+    model.sd.copy_(frames.std(dim=0, correction=0).clamp(min=_SMALLEST_SD))
+
+
+def _draw_chunks(
+    utterances: Sequence[LabelledUtterance], params: TrainContentParams, seed: int, step: int
+) -> list[tuple[int, int]]:
+    """Return (utterance, first frame) of each row of the batch of one step."""
+    generator = stream(seed, "train_content", "batch", step)
+    chosen = generator.permutation(len(utterances))[: params.batch]
+    starts = [
+        int(generator.integers(0, max(1, len(utterances[i].labels) - params.chunk_frames + 1)))
+        for i in chosen
+    ]
+    return list(zip((int(i) for i in chosen), starts, strict=True))
+
+
+def _batch(
+    utterances: Sequence[LabelledUtterance], chunks: Sequence[tuple[int, int]], frames: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return mel (batch, frames, 80) and labels (batch, frames), the latter -100 in the padding."""
+    mel = torch.zeros(len(chunks), frames, utterances[0].mel.shape[1])
+    labels = torch.full((len(chunks), frames), _PADDING)
+    for row, (index, start) in enumerate(chunks):
+        utterance = utterances[index]
+        count = min(frames, len(utterance.labels) - start)
+        mel[row, :count] = utterance.mel[start : start + count]
+        labels[row, :count] = torch.from_numpy(utterance.labels[start : start + count])
+    return mel, labels
+
+
+def _noise(
+    mechanism: LaplaceSimplex,
+    utterances: Sequence[LabelledUtterance],
+    chunks: Sequence[tuple[int, int]],
+    shape: torch.Size,
+    seed: int,
+    name: str,
+    step: int,
+) -> torch.Tensor:
+    rows = [
+        PublicNoise(seed, "train_content", name, utterances[index].id, step).laplace(
+            tuple(shape[1:]), mechanism.scale()
+        )
+        for index, _ in chunks
+    ]
+    return torch.from_numpy(np.stack(rows).astype(np.float32))

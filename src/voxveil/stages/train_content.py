@@ -1,0 +1,58 @@
+"""Stage train_content: the acoustic model of one variant, measured on speakers it has not heard."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from voxveil.content.labels import frame_labels, require_phones
+from voxveil.content.train import LabelledUtterance, frame_accuracy, mel_features, train_content
+from voxveil.corpus.phones import PHONES
+from voxveil.corpus.split import Split, Utterance
+from voxveil.privacy import PublicNoise
+from voxveil.stages.io import StageContext
+from voxveil.tracking.stream import training_sink
+from voxveil.training.holdout import hold_out
+from voxveil.training.outputs import write_trained
+
+__all__ = ["run"]
+
+
+def run(context: StageContext) -> None:
+    """Train on the public extractor speakers, write model, curve and metrics."""
+    seed, params = context.params.base.seed, context.params.train_content
+    split = Split(context.inputs["public"] / "extractor")
+    require_phones(split, "train-content")
+    training, held = hold_out(split.utterances, seed)
+    with training_sink(context) as sink:
+        labelled = [
+            LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), _labels(split, u))
+            for u in training
+        ]
+        trained = train_content(
+            labelled, PHONES, params, context.key, seed, checkpoints=context.checkpoints, sink=sink
+        )
+    commonest = int(np.bincount(np.concatenate([u.labels for u in labelled])).argmax())
+    accuracy = frame_accuracy(
+        trained.extractor,
+        [
+            (
+                split.audio(u.id),
+                _labels(split, u),
+                PublicNoise(seed, "train_content", context.key, u.id, "held-out"),
+            )
+            for u in held
+        ],
+        commonest,
+    )
+    metrics = {
+        "train_content/frame_accuracy": accuracy.all,
+        "train_content/frame_accuracy_speech": accuracy.speech,
+        "train_content/frame_accuracy_chance": accuracy.chance,
+        "train_content/held_out_frames": float(accuracy.frames),
+        "train_content/held_out_utterances": float(len(held)),
+    }
+    write_trained(context.outputs["model"], trained.model, trained.description, trained.curve, metrics)
+
+
+def _labels(split: Split, utterance: Utterance) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return frame_labels(split.phones(utterance.id), utterance.frames, PHONES, utterance.id)
