@@ -108,7 +108,8 @@ def _measured(summaries: Sequence[Summary]) -> str:
     return (
         "<section><h2>What was measured</h2>\n"
         f'<div class="note"><p>{EER_NOTE}</p><p>{NULL_NOTE}</p></div>\n'
-        f"{measured_table(summaries)}\n{worst_table(summaries)}\n<p>{INTERVAL_NOTE} Unlinkability is 1 - D_sys;"
+        f"{measured_table(summaries)}\n{worst_table(summaries)}\n"
+        f"<p>{INTERVAL_NOTE} Unlinkability is 1 - D_sys;"
         " ZEBRA expected disclosure is full at 0.721 bit; identified is the share of inputs whose own speaker"
         " ranks first.</p>\n"
         f"{_warnings(summaries)}\n{conditions_table(summaries)}</section>"
@@ -182,7 +183,8 @@ def _listen(pairs: Sequence[Pair], corpus: Mapping[str, Any]) -> str:
 def _beside(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
     other = "synthetic speech of few speakers" if corpus["synthetic"] else "another corpus"
     return (
-        "<section><h2>Beside published values</h2>\n<p>Systems of the VoicePrivacy 2024 Challenge, measured on"
+        "<section><h2>Beside published values</h2>\n"
+        "<p>Systems of the VoicePrivacy 2024 Challenge, measured on"
         f" LibriSpeech by a stronger attacker. This run is {other}: the columns show how estimators differ"
         " between systems of equal EER, not who is better.</p>\n"
         f"{published_table(summaries)}</section>"

@@ -21,8 +21,8 @@ a { color: var(--accent); }
 .lead { color: var(--soft); font-size: 1.05rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .4rem; padding: 0; margin: .75rem 0; list-style: none;
   max-width: none; }
-.facts li { border: 1px solid var(--line); border-radius: .3rem; padding: .1rem .5rem; background: var(--card);
-  font-size: .9rem; }
+.facts li { border: 1px solid var(--line); border-radius: .3rem; padding: .1rem .5rem;
+  background: var(--card); font-size: .9rem; }
 .note { background: var(--note); border-left: .3rem solid var(--note-line); padding: .6rem .9rem;
   margin: .9rem 0; max-width: 52rem; }
 .note p { margin: .2rem 0; }
