@@ -27,6 +27,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,7 +158,8 @@ def decode(data: bytes, name: str) -> Audio:
         ) from None
     if rate != SAMPLE_RATE or samples.shape[1] != 1:
         raise IncompleteInputError(
-            f"utterance {name}: stored audio has {rate} Hz and {samples.shape[1]} channels; must be 16000 Hz, 1"
+            f"utterance {name}: stored audio must be 16000 Hz mono,"
+            f" got {rate} Hz, {samples.shape[1]} channels"
         )
     audio: Audio = samples[:, 0]
     return audio
@@ -252,7 +254,7 @@ def _resample(audio: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
     return np.pad(resampled, (0, wanted - len(resampled)))
 
 
-def _soundfile():  # type: ignore[no-untyped-def]
+def _soundfile() -> Any:
     try:
         import soundfile
     except ImportError:

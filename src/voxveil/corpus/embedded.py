@@ -54,7 +54,8 @@ class EmbeddedSource:
         smallest = min(len(PUBLIC_SENTENCES), len(PRIVATE_SENTENCES))
         if self.utterances > smallest:
             raise ParamsError(
-                f"prepare.utterances: the embedded corpus has {smallest} sentences a speaker, got {self.utterances}"
+                f"prepare.utterances: must be at most {smallest} (the embedded corpus has no more sentences),"
+                f" got {self.utterances}"
             )
         clips: list[Clip] = []
         for index in range(self.public_speakers + self.private_speakers):

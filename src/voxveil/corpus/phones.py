@@ -19,9 +19,10 @@ SILENCE = "SIL"
 #: Label -> position is the class index of the content model; silence comes first.
 PHONES: tuple[str, ...] = (
     SILENCE,
-    *"AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG".split(),
-    *"OW OY P R S SH T TH UH UW V W Y Z ZH".split(),
-)
+    "AA", "AE", "AH", "AO", "AW", "AY", "B", "CH", "D", "DH", "EH", "ER", "EY", "F", "G", "HH", "IH",
+    "IY", "JH", "K", "L", "M", "N", "NG", "OW", "OY", "P", "R", "S", "SH", "T", "TH", "UH", "UW", "V",
+    "W", "Y", "Z", "ZH",
+)  # fmt: skip
 
 _ESPEAK = {
     # vowels

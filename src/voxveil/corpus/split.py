@@ -208,7 +208,8 @@ class Split:
             missing = [utterance.id for utterance in self.utterances if utterance.id not in self._phones]
             if missing:
                 raise IncompleteInputError(
-                    f"utterance {missing[0]}: no phones in {self.folder / 'phones.ctm'} ({len(missing)} missing)"
+                    f"utterance {missing[0]}: no phones in {self.folder / 'phones.ctm'}"
+                    f" ({len(missing)} missing)"
                 )
         return self._phones[item]
 

@@ -1,0 +1,54 @@
+"""Look at every audio file of a folder before a long job does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from voxveil.audio.io import read_recording
+from voxveil.errors import InputError
+
+__all__ = ["AUDIO_SUFFIXES", "Finding", "audio_files", "check_file"]
+
+AUDIO_SUFFIXES = frozenset(
+    {".flac", ".wav", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".sph", ".w64", ".caf"}
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a file turned out to be.
+
+    Attributes:
+        path: The file.
+        refused: Why it cannot be used, in one line; empty if it can.
+        flags: What would be done to it, or was seen in it.
+        seconds: Its length.
+    """
+
+    path: Path
+    refused: str = ""
+    flags: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def audio_files(folder: Path) -> Iterator[Path]:
+    """Yield every file below ``folder`` with the name of an audio file, sorted."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() in AUDIO_SUFFIXES and not path.is_dir():
+            yield path
+
+
+def check_file(path: Path) -> Finding:
+    """Read one file to its end as a corpus would; silence is refused, as there."""
+    try:
+        recording = read_recording(path)
+    except InputError as error:
+        return Finding(path, str(error))
+    seconds = recording.source_samples / recording.source_rate
+    if "silent" in recording.flags:
+        return Finding(
+            path, f"{path}: refused, all its samples are equal (silence)", recording.flags, seconds
+        )
+    return Finding(path, "", recording.flags, seconds)
