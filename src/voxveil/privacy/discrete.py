@@ -140,8 +140,8 @@ def _candidates(count: int, rate: Rate, words: Words) -> tuple[NDArray[np.int64]
         # exp(-1): gamma = 1, whose own draw never fails.
         climbing = climbing[_bernoulli_exp_minus_one(len(climbing), words)]
         high[climbing] += 1
-    if len(high) and int(high.max()) >= 2 ** (63 - bits):
-        raise PrivacyError("a draw of probability below e^-127 came up; nothing was released")
+        if len(climbing) and int(high[climbing[0]]) >= 2 ** (63 - bits):
+            raise PrivacyError("a draw of probability below e^-127 came up; nothing was released")
     magnitude = (low[kept].astype(np.int64) + (high << bits)) // rate.numerator
     negative = (words(len(kept)) & np.uint64(1)).astype(np.bool_)
     # Zero has one sign, else it would be drawn twice as often.

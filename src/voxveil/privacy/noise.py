@@ -66,10 +66,10 @@ def laplace_from_words(words: NDArray[np.uint64], scale: float) -> Array:
         scale: Scale b of the density exp(-|x|/b) / 2b, above 0.
 
     Returns:
-        (n,) float64, always finite: the uniform lies in [2^-54, 1 - 2^-54].
+        (n,) float64, always finite and never 0: the uniform lies in [2^-54, 1 - 2^-53].
     """
     if not np.isfinite(scale) or scale <= 0:
         raise PrivacyError(f"the scale of Laplace noise must be above 0 and finite, got {scale}")
     sign = np.where(words & np.uint64(1), 1.0, -1.0)
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return sign * (-np.log(np.minimum(uniform, 1.0 - 2.0**-54))) * scale
+    return sign * (-np.log(np.minimum(uniform, 1.0 - 2.0**-53))) * scale

@@ -1,0 +1,87 @@
+"""voxveil ledger: show, total, verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ledger_entries import make_entry
+
+from voxveil.cli import main
+from voxveil.privacy import Ledger, Release, write_ledger
+from voxveil.privacy.register import FolderRegister
+
+
+@pytest.fixture
+def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Release]:
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "register"))
+    register = FolderRegister(tmp_path / "register")
+    made = []
+    for purpose, system in (("evaluation", "anon_dp"), ("release", "anon_dp"), ("release", "anon")):
+        ledger = Ledger.open(purpose=purpose, system=system, register=register)  # type: ignore[arg-type]
+        content = None if system == "anon" else 2.0
+        made.append(ledger.announce([make_entry("a", content=content), make_entry("b", speaker="62")]))
+    return made
+
+
+def test_show_lists_every_release(releases: list[Release], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "show"]) == 0
+    text = capsys.readouterr().out
+    assert all(release.id in text for release in releases)
+    assert "unbounded" in text
+    assert main(["ledger", "show", "--purpose", "evaluation", "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["releases"]
+    assert shown["release"] == releases[0].id and shown["epsilon_max"] == 201.0
+
+
+def test_total_of_a_speaker_and_of_an_utterance(
+    releases: list[Release], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "total", "--speaker", "62", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert [item["speaker"] for item in content["speakers"]] == ["62"]
+    assert content["epsilon_speaker_max"] == 3 * 201.0
+    assert main(["ledger", "total", "--utterance", "a", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon_utterance_max"] == "inf"
+    assert main(["ledger", "total", "--utterance", "a", "--system", "anon_dp"]) == 0
+    assert "largest utterance total 402 nat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [["--speaker", "99"], ["--utterance", "zz"]])
+def test_what_is_not_in_the_register_is_an_error(
+    releases: list[Release], capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    assert main(["ledger", "total", *option]) == 2
+    assert option[1] in capsys.readouterr().err
+
+
+def test_verify_holds_ledger_files_against_the_register(
+    releases: list[Release], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "released"
+    folder.mkdir()
+    for release in releases:
+        write_ledger(folder, release)
+    assert main(["ledger", "verify", str(folder)]) == 0
+    assert "3 ledger files agree" in capsys.readouterr().out
+    (tmp_path / "register" / f"{releases[1].id}.json").unlink()
+    assert main(["ledger", "verify", str(folder)]) == 3
+    assert f"release {releases[1].id} is not in the register" in capsys.readouterr().err
+
+
+def test_verify_finds_a_damaged_record(
+    releases: list[Release], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "register" / f"{releases[0].id}.json").write_text("{")
+    assert main(["ledger", "verify"]) == 3
+    assert releases[0].id in capsys.readouterr().err
+
+
+def test_an_empty_register_is_said_to_be_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "none"))
+    assert main(["ledger", "total"]) == 0
+    assert "nothing has been released" in capsys.readouterr().out
+    assert not (tmp_path / "none").exists()
