@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_entries import make_entry
 
 from voxveil.privacy import Entry
 from voxveil.privacy.register import FolderRegister
+
+from .ledger_entries import make_entry
 
 
 @pytest.fixture

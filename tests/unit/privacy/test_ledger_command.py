@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from ledger_entries import make_entry
 
 from voxveil.cli import main
 from voxveil.privacy import Ledger, Release, write_ledger
 from voxveil.privacy.register import FolderRegister
+
+from .ledger_entries import make_entry
 
 
 @pytest.fixture

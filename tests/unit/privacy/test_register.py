@@ -17,11 +17,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import pytest
-from ledger_entries import make_entry
 
 from voxveil.errors import PrivacyError
 from voxveil.privacy.ledger import Ledger, registered
 from voxveil.privacy.register import FolderRegister, S3Register, open_register, register_location
+
+from .ledger_entries import make_entry
 
 NAME = "0123456789abcdef" * 2
 
