@@ -44,18 +44,18 @@ class Theme:
 
 
 LIGHT = Theme(
-    "#1c2024",
-    "#d9dde1",
-    "#3f6f8f",
-    "#c9ced4",
-    ("#12436d", "#b5531c", "#2b7a57", "#7d3f7d", "#5b5b5b", "#8a6d00"),
+    ink="#1c2024",
+    faint="#d9dde1",
+    bar="#3f6f8f",
+    band="#c9ced4",
+    series=("#12436d", "#b5531c", "#2b7a57", "#7d3f7d", "#5b5b5b", "#8a6d00"),
 )
 DARK = Theme(
-    "#e6e9ec",
-    "#3a4046",
-    "#8fb8d4",
-    "#4a5158",
-    ("#8fc1e3", "#f0a376", "#7fd1ab", "#d3a3d6", "#bdbdbd", "#e0c35a"),
+    ink="#e6e9ec",
+    faint="#3a4046",
+    bar="#8fb8d4",
+    band="#4a5158",
+    series=("#8fc1e3", "#f0a376", "#7fd1ab", "#d3a3d6", "#bdbdbd", "#e0c35a"),
 )
 
 

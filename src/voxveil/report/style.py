@@ -43,7 +43,8 @@ audio { width: 100%; min-width: 9rem; max-width: 16rem; height: 2.2rem; display:
 .pairs div { background: var(--card); border: 1px solid var(--line); border-radius: .3rem;
   padding: .5rem .6rem; }
 .pairs b { display: block; margin-bottom: .25rem; font-weight: 600; }
-dl.terms { display: grid; grid-template-columns: minmax(9rem, 12rem) 1fr; gap: .3rem 1rem; max-width: 56rem; }
+dl.terms { display: grid; grid-template-columns: minmax(9rem, 12rem) minmax(0, 1fr);
+  gap: .3rem 1rem; max-width: 56rem; overflow-wrap: anywhere; }
 dl.terms dt { font-weight: 600; } dl.terms dd { margin: 0; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; border-top: 1px solid var(--line);
   padding-top: .75rem; overflow-wrap: anywhere; }
@@ -55,10 +56,13 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; border-top: 1p
   .cards tr { background: var(--card); border: 1px solid var(--line); border-radius: .3rem; margin: .6rem 0;
     padding: .4rem .7rem; }
   .cards th, .cards td { border: 0; padding: .2rem 0; } .cards tbody th { font-size: 1.05rem; }
-  .cards td { display: grid; grid-template-columns: 8.5rem 1fr; gap: .5rem; }
+  .cards td { display: grid; grid-template-columns: 8.5rem minmax(0, 1fr); gap: .5rem; }
   .cards td::before { content: attr(data-label); color: var(--soft); }
   .cards td.blank { display: none; }
-  dl.terms { grid-template-columns: 1fr; } dl.terms dd { margin-bottom: .5rem; }
+  table.wide { width: max-content; } table.wide caption { max-width: 85vw; }
+  .wide th:first-child { position: sticky; left: 0; background: var(--card); }
+  figure picture { display: block; overflow-x: auto; } figure img { width: auto; max-width: none; height: 20rem; }
+  dl.terms { grid-template-columns: minmax(0, 1fr); } dl.terms dd { margin-bottom: .5rem; }
 }
 @media print {
   body { background: #fff; font-size: 10pt; } main { max-width: none; padding: 0; }

@@ -47,7 +47,12 @@ _NOTHING = "if nothing leaks"
 
 
 def html_table(
-    caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Sequence[str] = ()
+    caption: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    marked: Sequence[str] = (),
+    cards: bool = False,
 ) -> str:
     """Return a table; cells are HTML, the first of a row is its heading.
 
@@ -56,6 +61,7 @@ def html_table(
         header: Column titles, HTML.
         rows: Cells, HTML; each row as long as ``header``.
         marked: First cells of rows to set apart.
+        cards: On a narrow screen every row becomes a card; otherwise the table scrolls sideways.
     """
     labels = [title.partition("<")[0] for title in header]
     head = "".join(f'<th scope="col">{title}</th>' for title in header)
@@ -68,8 +74,9 @@ def html_table(
         )
         kind = ' class="nothing"' if first in marked else ""
         lines.append(f'<tr{kind}><th scope="row">{first}</th>{body}</tr>')
+    shape = "cards" if cards else "wide"
     return (
-        f'<div class="scroll"><table class="cards"><caption>{escape(caption)}</caption>'
+        f'<div class="scroll"><table class="{shape}"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody></table></div>"
     )
 
@@ -93,7 +100,9 @@ def promise_table(summaries: Sequence[Summary]) -> str:
         "ε of an utterance",
         "What it means",
     )
-    return html_table("Promised by construction, in nat; pure ε-differential privacy", header, rows)
+    return html_table(
+        "Promised by construction, in nat; pure ε-differential privacy", header, rows, cards=True
+    )
 
 
 def measured_table(summaries: Sequence[Summary]) -> str:
@@ -118,15 +127,15 @@ def _metric_table(
     for summary, attack in attacks(summaries):
         cells = [_value(attack["metrics"][name]) for name, _ in metrics]
         extra = [_value(summary["utility"]["per"])] if utility else []
-        rows.append([escape(summary["system"]), _states(attack), *cells, *extra])
+        rows.append([escape(summary["system"]), _attack(attack), *cells, *extra])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
     rows.append([_NOTHING, "", *nulls, *([""] if utility else [])])
-    header = ["System", "Enrolment → trials"]
+    header = ["System", "Attacker <small>enrolment → trials</small>"]
     header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
     if utility:
         header.append("Phone errors <small>%</small>")
-    return html_table(caption, header, rows, marked=(_NOTHING,))
+    return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
 
 
 def conditions_table(summaries: Sequence[Summary]) -> str:
@@ -189,9 +198,7 @@ def published_table(summaries: Sequence[Summary]) -> str:
         "Identified <small>%, among N</small>",
     )
     ordered = [cells for _, cells in sorted(rows, key=lambda row: row[0])]
-    return html_table(
-        "Semi-informed attacks, by EER; the measure of privacy depends on the column", header, ordered
-    )
+    return html_table("Semi-informed attacks, ordered by EER", header, ordered)
 
 
 def _rate(value: float | None, references: int | None) -> str:
@@ -200,6 +207,11 @@ def _rate(value: float | None, references: int | None) -> str:
 
 def _plain(entry: dict, digits: int = 3) -> str:  # type: ignore[type-arg]
     return escape(metric_text({**entry, "ci95": None}, digits))
+
+
+def _attack(attack: Attack) -> str:
+    who = f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"
+    return f"{escape(who)}<small>{_states(attack)}</small>"
 
 
 def _states(attack: Attack) -> str:

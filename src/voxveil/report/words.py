@@ -72,7 +72,7 @@ def loss_text(loss: Mapping[str, Any] | None) -> str:
     if loss is None:
         return "not released"
     if loss["epsilon"] == "inf":
-        return f"∞ ({loss['mechanism']}: no noise, no promise)"
+        return f"∞ ({loss['mechanism']}, no noise)"
     low, high = loss["sensitivity"]
     sensitivity = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
     return (
