@@ -111,22 +111,17 @@ def write_librispeech(folder: Path, clips: Iterable[tuple[Clip, bytes]]) -> int:
 
 def _chapter(chapter: Path, subset: str, sexes: dict[str, str], table: Path) -> Iterator[Clip]:
     texts = _transcripts(chapter)
-    files = sorted(path for path in chapter.iterdir() if path.suffix.lower() in _AUDIO)
-    for path in files:
-        speaker = speaker_of(path.stem)
+    paths = {path.stem: path for path in chapter.iterdir() if path.suffix.lower() in _AUDIO}
+    # A transcript without audio is a bad file like any other: reading it says that it is not there.
+    for utterance in sorted(set(paths) | set(texts)):
+        path = paths.get(utterance, chapter / f"{utterance}.flac")
+        speaker = speaker_of(utterance)
         if speaker != chapter.parent.name:
             raise InputError(f"{path}: lies in the folder of speaker {chapter.parent.name}, not of {speaker}")
         if speaker not in sexes:
             raise InputError(f"{path}: speaker {speaker} is not in {table}")
-        text = texts.pop(path.stem, None)
-        if text is None:
-            text = _normalized(path)
-        yield Clip(path.stem, speaker, sexes[speaker], text, subset, path)
-    for utterance, text in sorted(texts.items()):
-        # A transcript without audio is a bad file like any other: reading it says that it is not there.
-        speaker = speaker_of(utterance)
-        if speaker in sexes:
-            yield Clip(utterance, speaker, sexes[speaker], text, subset, chapter / f"{utterance}.flac")
+        text = texts[utterance] if utterance in texts else _normalized(path)
+        yield Clip(utterance, speaker, sexes[speaker], text, subset, path)
 
 
 def _transcripts(chapter: Path) -> dict[str, str]:
