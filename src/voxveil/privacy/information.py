@@ -1,0 +1,171 @@
+"""What can pass at all: information bounds in nat, and what they say of any attacker or listener.
+
+With g(t) = t + exp(-t) - 1, the divergence of Laplace noise of scale b shifted by t b from the
+unshifted is g(t). A channel whose inputs all lie within a of a centre, in each coordinate, passes
+at most the sum of g(a_i / b) (the capacity is at most the largest divergence from any one output
+law). For the exact noise on the grid g grows by less than one part in 10^12, which is left out.
+
+``impossible`` is a word for Fano's inequality on a closed set only (:func:`fano_accuracy_limit`:
+N equally likely candidates of equal frame count); what follows from an estimate of the information
+in speech or language is at most ``implausible``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.errors import PrivacyError
+from voxveil.privacy.loss import Loss
+from voxveil.privacy.mechanisms import norm1
+
+__all__ = [
+    "ball_information",
+    "bits",
+    "channel_information",
+    "cube_information",
+    "fano_accuracy_limit",
+    "laplace_divergence",
+    "odds_accuracy_limit",
+    "passing_line",
+    "pinsker_accuracy_limit",
+    "utterance_information",
+    "vector_information",
+]
+
+
+def bits(nat: float) -> float:
+    """Convert nat to bits."""
+    return nat / math.log(2.0)
+
+
+def laplace_divergence(shift: float) -> float:
+    """Return g(t) = t + exp(-t) - 1 in nat, t in units of the noise's scale, at least 0."""
+    return shift + math.expm1(-shift)
+
+
+def ball_information(epsilon: float) -> float:
+    """Return the most one L1-normalised vector passes through Lap(2 / epsilon): g(epsilon / 2) nat.
+
+    It is reached by one-hot vectors only; see :func:`vector_information`.
+    """
+    return laplace_divergence(_checked(epsilon) / 2.0)
+
+
+def cube_information(epsilon: float, entries: int) -> float:
+    """Return the most a cube of C K entries passes through Lap(C K / epsilon), in nat.
+
+    Args:
+        epsilon: Per utterance.
+        entries: C K.
+    """
+    return entries * laplace_divergence(_checked(epsilon) / (2.0 * entries))
+
+
+def channel_information(epsilon: float) -> float:
+    """Return the most any epsilon-locally-private channel passes: c - 1 - ln c nat.
+
+    c = epsilon / (1 - exp(-epsilon)).
+    """
+    c = _checked(epsilon) / -math.expm1(-epsilon)
+    return c - 1.0 - math.log(c)
+
+
+def vector_information(vectors: NDArray[Any], epsilon: float) -> float:
+    """Return the most that vectors of these magnitudes pass through Lap(2 / epsilon), on average.
+
+    Args:
+        vectors: (K, M), normalised to L1 norm 1 first; only |entries| matter.
+        epsilon: Per vector.
+
+    Returns:
+        Mean over the vectors of the sum of g(|b_i| epsilon / 2), in nat per vector.
+    """
+    shifts = np.abs(norm1(vectors)) * (_checked(epsilon) / 2.0)
+    return float((shifts + np.expm1(-shifts)).sum(axis=-1).mean())
+
+
+def utterance_information(losses: Mapping[str, Loss], vectors: int) -> float:
+    """Return the most that one utterance passes, in nat, given what its streams cost.
+
+    Args:
+        losses: Loss of each stream, as in a ledger entry.
+        vectors: Number of released content vectors K.
+
+    Returns:
+        Sum over the streams; ``inf`` where a stream has no noise.
+    """
+    if vectors < 1:
+        raise PrivacyError(f"an utterance has at least one released vector, got {vectors}")
+    return math.fsum(
+        _loss_information(loss) * (vectors if loss.unit == "vector" else 1) for loss in losses.values()
+    )
+
+
+def fano_accuracy_limit(information: float, candidates: int) -> float:
+    """Return the largest accuracy of naming one of N equally likely candidates (Fano).
+
+    Args:
+        information: What passes, in nat.
+        candidates: N, at least 2; a closed set of equal frame count.
+
+    Returns:
+        (I + ln 2) / ln N, at most 1.
+    """
+    return min(1.0, (information + math.log(2.0)) / math.log(_candidates(candidates)))
+
+
+def pinsker_accuracy_limit(information: float, candidates: int) -> float:
+    """Return the largest accuracy of naming one of S equally likely speakers: 1/S + sqrt(I / 2)."""
+    return min(1.0, 1.0 / _candidates(candidates) + math.sqrt(information / 2.0))
+
+
+def odds_accuracy_limit(epsilon: float, candidates: int) -> float:
+    """Return the largest accuracy against N equally likely candidates that pure epsilon allows.
+
+    e^epsilon / (e^epsilon + N - 1): it hides nobody among N once epsilon is well above ln N.
+    """
+    return 1.0 / (1.0 + (_candidates(candidates) - 1) * math.exp(-_checked(epsilon)))
+
+
+def passing_line(losses: Mapping[str, Loss], vectors: int) -> str:
+    """Return one line for under a table: what the claim lets through per utterance."""
+    parts = []
+    for name in sorted(losses):
+        passed = utterance_information({name: losses[name]}, vectors)
+        parts.append(f"{name} {_text(passed)}")
+    total = utterance_information(losses, vectors)
+    return (
+        f"at most {_text(total)} of the utterance's content and pitch can pass ({', '.join(parts)};"
+        f" K = {vectors} vectors)"
+    )
+
+
+def _loss_information(loss: Loss) -> float:
+    if loss.unbounded:
+        return math.inf
+    if loss.mechanism == "laplace_l1" and loss.unit == "vector":
+        return ball_information(loss.epsilon)
+    if loss.mechanism == "laplace_cube" and loss.sensitivity is not None:
+        return cube_information(loss.epsilon, round(loss.sensitivity))
+    return channel_information(loss.epsilon)
+
+
+def _text(nat: float) -> str:
+    return "everything" if math.isinf(nat) else f"{bits(nat):.3g} bit"
+
+
+def _checked(epsilon: float) -> float:
+    if not epsilon > 0:
+        raise PrivacyError(f"epsilon must be above 0, got {epsilon}")
+    return epsilon
+
+
+def _candidates(count: int) -> int:
+    if count < 2:
+        raise PrivacyError(f"at least 2 candidates are needed, got {count}")
+    return count
