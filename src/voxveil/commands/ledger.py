@@ -28,6 +28,7 @@ sum over everything released of that speaker.
 
 examples:
   voxveil ledger show
+  voxveil ledger show --delta 1e-6
   voxveil ledger total
   voxveil ledger total --speaker 61 --purpose release
   voxveil ledger total --utterance 61-70968-0000
@@ -39,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil ledger``."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     show = actions.add_parser("show", help="list the releases, oldest first")
+    show.add_argument(
+        "--delta",
+        type=float,
+        metavar="D",
+        help="also the worst utterance's epsilon at this delta (extra 'dp')",
+    )
     total = actions.add_parser("total", help="add up what utterances and speakers have cost")
     total.add_argument("--speaker", metavar="ID", help="this speaker and their utterances only")
     total.add_argument(
@@ -71,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
         for release in releases
         if args.purpose in (None, release.purpose) and args.system in (None, release.system)
     ]
-    content = _totals(kept, args.speaker, args.utterance) if args.action == "total" else _show(kept)
+    content = (
+        _totals(kept, args.speaker, args.utterance) if args.action == "total" else _show(kept, args.delta)
+    )
     if args.json:
         sys.stdout.write(dump_json(content))
     elif not kept:
@@ -79,32 +88,37 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "total":
         _print_totals(content, args.purpose)
     else:
-        rows = [[item[name] for name in _SHOWN] for item in content["releases"]]
-        _print_table(_SHOWN, rows)
+        header = _SHOWN if args.delta is None else (*_SHOWN, "epsilon_delta")
+        _print_table(header, [[item[name] for name in header] for item in content["releases"]])
     return 0
 
 
 _SHOWN = ("time", "release", "purpose", "system", "inputs", "redrawn", "epsilon_max", "mechanisms")
 
 
-def _show(releases: Sequence[Release]) -> dict[str, Any]:
-    return {
-        "releases": [
-            {
-                "time": release.time,
-                "release": release.id,
-                "purpose": release.purpose,
-                "system": release.system,
-                "inputs": len(release.entries),
-                "redrawn": sum(1 for entry in release.entries if entry.earlier),
-                "epsilon_max": _number(release.epsilon),
-                "mechanisms": ", ".join(
-                    sorted({loss.mechanism for entry in release.entries for loss in entry.losses.values()})
-                ),
-            }
-            for release in releases
-        ]
+def _show(releases: Sequence[Release], delta: float | None) -> dict[str, Any]:
+    return {"delta": delta, "releases": [_release(release, delta) for release in releases]}
+
+
+def _release(release: Release, delta: float | None) -> dict[str, Any]:
+    row = {
+        "time": release.time,
+        "release": release.id,
+        "purpose": release.purpose,
+        "system": release.system,
+        "inputs": len(release.entries),
+        "redrawn": sum(1 for entry in release.entries if entry.earlier),
+        "epsilon_max": _number(release.epsilon),
+        "mechanisms": ", ".join(
+            sorted({loss.mechanism for entry in release.entries for loss in entry.losses.values()})
+        ),
     }
+    if delta is not None:
+        from voxveil.privacy.accounting import approximate_epsilon
+
+        worst = max(release.entries, key=lambda entry: entry.utterance.epsilon)
+        row["epsilon_delta"] = _number(approximate_epsilon(worst.losses, worst.vectors, delta))
+    return row
 
 
 def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | None) -> dict[str, Any]:

@@ -86,3 +86,12 @@ def test_an_empty_register_is_said_to_be_empty(
     assert main(["ledger", "total"]) == 0
     assert "nothing has been released" in capsys.readouterr().out
     assert not (tmp_path / "none").exists()
+
+
+def test_show_gives_the_epsilon_at_a_delta(
+    releases: list[Release], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("dp_accounting", reason="dp-accounting is not installed")
+    assert main(["ledger", "show", "--system", "anon_dp", "--delta", "1e-6", "--json"]) == 0
+    for shown in json.loads(capsys.readouterr().out)["releases"]:
+        assert 0 < shown["epsilon_delta"] < shown["epsilon_max"] == 201.0
