@@ -32,8 +32,10 @@ CORPUS = {
     "synthetic": True,
     "public": True,
     "revision": "0f" * 32,
-    "counts": {"private": {"speakers": 8, "utterances": 48, "seconds": 144.0}},
-    "overlaps": {"extractor": ["synthesis"]},
+    "splits": {"private": {"speakers": 8, "utterances": 48, "seconds": 144.0}},
+    "overlaps": [{"lists": ["extractor", "synthesis"], "speakers": 32}],
+    "skipped": [],
+    "speakers_without_voiced_frames": [],
 }
 
 
@@ -185,6 +187,11 @@ def _samples(out: Path, name: str, facts: dict, utterances: list[str], seed: int
         for state in ("original", "anonymized"):
             noisy = tone + 0.01 * rng.normal(size=8000) * (state != "original")
             (out / f"{utterance}.{state}.flac").write_bytes(encode_flac(noisy, utterance)[0])
-        rows.append({"utterance": utterance, "public": True})
-    write_json(out / "samples.json", {"format": 1, "system": name, "corpus": facts, "utterances": rows})
+        names = {state: f"{utterance}.{state}.flac" for state in ("original", "anonymized")}
+        rows.append({"utterance": utterance, "sex": "F", "text": "A SENTENCE", **names})
+    shown = {name: facts[name] for name in ("name", "synthetic", "public", "revision")}
+    write_json(
+        out / "samples.json",
+        {"format": 1, "system": name, "corpus": shown, "source": "released", "utterances": rows},
+    )
     finish(out, "anonymize", name)

@@ -61,7 +61,8 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; border-top: 1p
   .cards td.blank { display: none; }
   table.wide { width: max-content; } table.wide caption { max-width: 85vw; }
   .wide th:first-child { position: sticky; left: 0; background: var(--card); }
-  figure picture { display: block; overflow-x: auto; } figure img { width: auto; max-width: none; height: 20rem; }
+  figure picture { display: block; overflow-x: auto; }
+  figure img { width: auto; max-width: none; height: 20rem; }
   dl.terms { grid-template-columns: minmax(0, 1fr); } dl.terms dd { margin-bottom: .5rem; }
 }
 @media print {

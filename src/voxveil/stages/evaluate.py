@@ -216,11 +216,18 @@ def _phone_errors(path: Path) -> dict[str, Any]:
 
 
 def _corpus(path: Path) -> dict[str, Any]:
+    """Return the facts of a corpus that may be shown to anybody: counts, and no name of anyone."""
     content = dict(read_json(path))
     for name in ("synthetic", "public"):
         if not isinstance(content.get(name), bool):
             raise InputError(f"{path}: {name} must be true or false, got {content.get(name)!r}")
-    return content
+    shown = {name: content[name] for name in ("synthetic", "public", "revision", "splits", "overlaps")}
+    return {
+        **shown,
+        "name": content["name"] if content["public"] else "private corpus",
+        "skipped": len(content["skipped"]),
+        "speakers_without_voiced_frames": len(content["speakers_without_voiced_frames"]),
+    }
 
 
 def _numbers(promised: Mapping[str, Any], per: Mapping[str, Any]) -> dict[str, float]:

@@ -51,9 +51,9 @@ class Tracker:
         with _faults(self.store), _locked(self.store.lock):
             yield self.client
 
-    def find(self, tag: str, value: str, further: str = "") -> list[Any]:
-        """Return the live runs of the experiment whose tag has this value, newest first."""
-        query = f"tags.`{PREFIX}{tag}` = '{_quoted(value)}'{further}"
+    def find(self, **tags: str) -> list[Any]:
+        """Return the experiment's live runs whose tags (without prefix) have these values, newest first."""
+        query = " and ".join(f"tags.`{PREFIX}{name}` = '{_quoted(value)}'" for name, value in tags.items())
         return list(self.client.search_runs([self.experiment_id], query, max_results=100))
 
 
@@ -87,7 +87,11 @@ def connect(store: Store) -> Tracker:
 def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the tags every run of ours carries: code version, DVC experiment, parent run."""
     env = os.environ if environ is None else environ
-    tags = {"mlflow.parentRunId": env.get("MLFLOW_RUN_ID", ""), f"{PREFIX}exp": env.get("DVC_EXP_NAME", "")}
+    tags = {
+        "mlflow.parentRunId": env.get("MLFLOW_RUN_ID", ""),
+        f"{PREFIX}exp": env.get("DVC_EXP_NAME", ""),
+        f"{PREFIX}baseline": env.get("DVC_EXP_BASELINE_REV", ""),
+    }
     commit = git_commit()
     if commit:
         tags["mlflow.source.git.commit"] = commit
@@ -149,4 +153,6 @@ def _faults(store: Store) -> Iterator[None]:
 
 
 def _quoted(value: str) -> str:
-    return value.replace("'", "")
+    if "'" in value:
+        raise TrackingError(f"cannot search MLflow for {value!r}: it holds a quote")
+    return value

@@ -122,7 +122,7 @@ class _Worker(threading.Thread):
         """Find this fingerprint's run or make it, and read how far its curves go."""
         context = self._context
         with tracker.burst() as client:
-            found = tracker.find("fingerprint", context.fingerprint)
+            found = tracker.find(fingerprint=context.fingerprint)
             if found:
                 run_id = str(found[0].info.run_id)
                 for name in found[0].data.metrics:

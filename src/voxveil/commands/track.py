@@ -1,0 +1,82 @@
+"""``voxveil track``: publish finished results to MLflow, now or again."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from voxveil.errors import InputError, MissingExtraError
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Publish finished results to MLflow; sending twice changes nothing."
+
+EPILOG = """examples:
+  voxveil track sync                     # what the report stage would publish, e.g. after a server was away
+  voxveil track sync --exp rough-dusk    # the results of a DVC experiment, from the cache
+  MLFLOW_TRACKING_URI=https://mlflow.example.org voxveil track sync
+
+MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME say where to; the default is mlflow.db in the project.
+"""
+
+_METRICS, _REPORT = Path("outputs/evaluate"), Path("outputs/report")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil track``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    sync = actions.add_parser("sync", help="publish outputs/evaluate and outputs/report")
+    sync.add_argument("--exp", default="", metavar="NAME", help="DVC experiment to publish, from the cache")
+    sync.add_argument(
+        "--root", type=Path, default=None, metavar="DIR", help="checkout (default: found upwards)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Publish, and say where it went."""
+    from voxveil.storage.done import require_done
+    from voxveil.tracking.publish import publish
+    from voxveil.tracking.store import project_root, resolve_store
+
+    root = args.root or project_root()
+    store = resolve_store()
+    with _outputs(root, args.exp) as folder:
+        require_done(folder / _REPORT, "report")
+        run_id = publish(folder / _METRICS, folder / _REPORT, key=args.exp, store=store)
+    print(f"published to {store.shown}, experiment {store.experiment}: run {run_id}")
+    return 0
+
+
+@contextmanager
+def _outputs(root: Path, experiment: str) -> Iterator[Path]:
+    """Yield the folder that holds the outputs: the checkout, or a copy of an experiment's."""
+    if not experiment:
+        yield root
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
+        _fetch(root, experiment, Path(scratch))
+        yield Path(scratch)
+
+
+def _fetch(root: Path, experiment: str, target: Path) -> None:
+    """Copy the outputs of a DVC experiment out of the cache."""
+    try:
+        from dvc.api import DVCFileSystem
+        from dvc.exceptions import DvcException
+        from dvc.scm import RevError
+    except ImportError:
+        raise MissingExtraError("dvc", "data") from None
+    try:
+        files = DVCFileSystem(str(root), rev=experiment)
+        for folder in (_METRICS, _REPORT):
+            (target / folder.parent).mkdir(parents=True, exist_ok=True)
+            files.get(folder.as_posix(), str(target / folder), recursive=True)
+    except RevError:
+        raise InputError(f"experiment {experiment}: DVC knows no such experiment ('dvc exp show')") from None
+    except (DvcException, OSError) as error:
+        detail = " ".join(str(error).split())
+        raise InputError(f"experiment {experiment}: its outputs cannot be read ({detail})") from None

@@ -1,0 +1,68 @@
+"""Stage ``report``: the page, its figures and ``results.json``; then the run is published to MLflow.
+
+The files are complete before MLflow is spoken to. A tracking server that is away costs one
+warning line, and ``voxveil track sync`` publishes the same later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from voxveil.errors import MissingExtraError, VoxveilError
+from voxveil.report.page import Picture, page
+from voxveil.report.players import read_pairs
+from voxveil.report.results import Summary, read_summaries, same_corpus
+from voxveil.stages.io import StageContext
+from voxveil.storage.atomic import write_bytes, write_json, write_text
+from voxveil.tracking.publish import publish
+from voxveil.tracking.store import tracking_enabled, warn
+
+__all__ = ["run"]
+
+
+def run(context: StageContext) -> None:
+    """Write the report of all systems and publish it."""
+    metrics, samples, out = context.inputs["metrics"], context.inputs["samples"], context.outputs["report"]
+    systems = context.params.systems
+    summaries = read_summaries(metrics, systems)
+    corpus = same_corpus(summaries)
+    pictures = _draw(summaries)
+    for name, picture in pictures.items():
+        write_bytes(out / "figures" / f"{name}.png", picture.light)
+    pairs = [
+        pair for name, system in systems.items() for pair in read_pairs(samples / name, name, system.kind)
+    ]
+    write_text(out / "index.html", page(context.params.report.title, summaries, pictures, pairs))
+    write_json(
+        out / "results.json",
+        {
+            "format": 1,
+            "title": context.params.report.title,
+            "corpus": corpus,
+            "systems": summaries,
+        },
+    )
+    if tracking_enabled():
+        _publish(metrics, out)
+
+
+def _publish(metrics: Path, report: Path) -> None:
+    try:
+        publish(metrics, report)
+    except VoxveilError as error:
+        warn(f"results are in the report only; 'voxveil track sync' publishes them later: {error}")
+
+
+def _draw(summaries: Sequence[Summary]) -> dict[str, Picture]:
+    try:
+        from voxveil.report.figures import DARK, LIGHT, figure_png, privacy_utility_figure, rank_figure
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise MissingExtraError("matplotlib", "plots") from None
+    drawn = {"privacy_utility": privacy_utility_figure, "rank_histogram": rank_figure}
+    return {
+        name: Picture(figure_png(draw(summaries, LIGHT)), figure_png(draw(summaries, DARK)))
+        for name, draw in drawn.items()
+    }

@@ -1,0 +1,62 @@
+"""Descriptions of runs in Markdown, shown by MLflow above their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from voxveil.report.results import Summary, attacks
+from voxveil.report.words import (
+    EER_NOTE,
+    NULL_NOTE,
+    SYNTHETIC_NOTE,
+    bounds_text,
+    conditions,
+    epsilon_text,
+    loss_text,
+    metric_text,
+    null_envelope,
+    plain_promise,
+)
+
+__all__ = ["describe_run", "describe_system"]
+
+_COLUMNS = (
+    ("eer", "EER %"),
+    ("unlinkability", "unlinkability"),
+    ("zebra_expected", "ZEBRA bit"),
+    ("identification_rate", "identified %"),
+)
+
+
+def describe_run(summaries: Sequence[Summary]) -> str:
+    """Return the results of all systems as a Markdown table with its conditions."""
+    header = ["system", "ε of an utterance", "attack", *(title for _, title in _COLUMNS), "PER %"]
+    rows = []
+    for summary, attack in attacks(summaries):
+        cells = [metric_text(attack["metrics"][name]) for name, _ in _COLUMNS]
+        epsilon = epsilon_text(summary["promise"]["utterance"]["epsilon"])
+        rows.append(
+            [summary["system"], epsilon, conditions(attack), *cells, metric_text(summary["utility"]["per"])]
+        )
+    everyone = [attack for _, attack in attacks(summaries)]
+    nulls = [bounds_text(null_envelope(everyone, name)) for name, _ in _COLUMNS]
+    rows.append(["if nothing leaks", "", "", *nulls, ""])
+    lines = [_row(header), _row(["---"] * len(header)), *(_row(row) for row in rows)]
+    return "\n".join([*_synthetic(summaries[0]), *lines, "", EER_NOTE, "", NULL_NOTE])
+
+
+def describe_system(summary: Summary) -> str:
+    """Return one system's promise, attacks and warnings in Markdown."""
+    lines = [*_synthetic(summary), f"**{summary['system']}**: {plain_promise(summary)}", ""]
+    lines += [f"- ε of {name}: {loss_text(loss)}" for name, loss in summary["promise"]["streams"].items()]
+    lines += ["", *(f"- attack: {conditions(attack)}" for attack in summary["attacks"])]
+    lines += [f"- warning: {w['text']}" for attack in summary["attacks"] for w in attack["warnings"]]
+    return "\n".join([*lines, "", EER_NOTE])
+
+
+def _synthetic(summary: Summary) -> list[str]:
+    return [f"**Synthetic speech.** {SYNTHETIC_NOTE}", ""] if summary["corpus"]["synthetic"] else []
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

@@ -1,0 +1,123 @@
+"""Project a finished run into MLflow: one parent run, one child per system.
+
+Runs are found again by their tags, so that sending twice changes nothing, and a run that was
+sent in part is completed. Results that changed under the same run key (an experiment run again)
+become new runs; the old ones are marked, never rewritten.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from voxveil.report.results import results_digest
+from voxveil.storage.atomic import read_json
+from voxveil.tracking.client import Tracker, common_tags, connect
+from voxveil.tracking.names import PREFIX
+from voxveil.tracking.plan import Plan, parent_plan
+from voxveil.tracking.store import Store, resolve_store
+
+__all__ = ["publish", "run_key"]
+
+
+def run_key(results: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return what names a run: the Kubeflow run id, the DVC experiment, or its results themselves.
+
+    Args:
+        results: Digest of the evaluate outputs.
+        environ: Environment variables; the process's unless given.
+    """
+    env = os.environ if environ is None else environ
+    return env.get("KFP_RUN_ID") or env.get("DVC_EXP_NAME") or results
+
+
+def publish(metrics: Path, report: Path, *, key: str = "", store: Store | None = None) -> str:
+    """Publish finished outputs and return the id of the parent run.
+
+    Args:
+        metrics: Folder of evaluate outputs, one per system.
+        report: Output of the report stage.
+        key: Run key; :func:`run_key` unless given.
+        store: Where to; the environment's unless given.
+
+    Raises:
+        InputError: An output is missing or unfinished.
+        MissingExtraError: MLflow is not installed.
+        TrackingError: The store is away or refuses; sending again completes what is there.
+    """
+    systems: list[str] = [
+        summary["system"] for summary in read_json(Path(report) / "results.json")["systems"]
+    ]
+    results = results_digest(metrics, systems)
+    tracker = connect(store or resolve_store())
+    key = key or _known_key(tracker, results)
+    plan = parent_plan(Path(metrics), Path(report), key, results)
+    tags = common_tags()
+    parent, complete = _open(tracker, plan, tags)
+    if complete:
+        return parent
+    _supersede(tracker, plan, parent)
+    for child in plan.children:
+        run_id, sent = _open(tracker, child, {**tags, "mlflow.parentRunId": parent})
+        if not sent:
+            _fill(tracker, child, run_id)
+    _fill(tracker, plan, parent)
+    return parent
+
+
+def _known_key(tracker: Tracker, results: str) -> str:
+    """Return the run key; results that an experiment has published already keep the experiment's."""
+    key = run_key(results)
+    if key == results:
+        with tracker.burst():
+            found = tracker.find(role="run", results=results)
+        if found:
+            return str(found[0].data.tags[f"{PREFIX}run_key"])
+    return key
+
+
+def _open(tracker: Tracker, plan: Plan, tags: Mapping[str, str]) -> tuple[str, bool]:
+    """Find the plan's run or make it; return its id and whether it holds everything already."""
+    with tracker.burst() as client:
+        found = tracker.find(**plan.identity)
+        if found:
+            return str(found[0].info.run_id), found[0].data.tags.get(f"{PREFIX}sent") == plan.digest
+        identity = {f"{PREFIX}{name}": value for name, value in plan.identity.items()}
+        run = client.create_run(tracker.experiment_id, tags={**identity, **tags}, run_name=plan.name)
+        return str(run.info.run_id), False
+
+
+def _fill(tracker: Tracker, plan: Plan, run_id: str) -> None:
+    """Send what the run lacks; the tag ``voxveil.sent`` goes last."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+    with tracker.burst() as client:
+        there = client.get_run(run_id).data
+        now = int(time.time() * 1000)
+        metrics = [Metric(n, v, now, 0) for n, v in sorted(plan.metrics.items()) if there.metrics.get(n) != v]
+        params = [Param(n, v) for n, v in sorted(plan.params.items()) if n not in there.params]
+        tags = [RunTag(n, v) for n, v in sorted(plan.tags.items()) if there.tags.get(n) != v]
+        client.log_batch(run_id, metrics=metrics, params=params[:100], tags=tags[:100])
+        for tag in tags[100:]:
+            client.set_tag(run_id, tag.key, tag.value)
+        name, digest = plan.dataset
+        data = Dataset(name=name, digest=digest, source_type="dvc", source=f'{{"revision": "{digest}"}}')
+        client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])])
+    for path, folder in plan.artifacts:
+        with tracker.burst() as client:
+            client.log_artifact(run_id, str(path), folder)
+    with tracker.burst() as client:
+        client.set_tag(run_id, f"{PREFIX}sent", plan.digest)
+        client.set_terminated(run_id, "FINISHED")
+
+
+def _supersede(tracker: Tracker, plan: Plan, run_id: str) -> None:
+    """Mark earlier runs of the same key whose results are other ones."""
+    with tracker.burst() as client:
+        runs: list[Any] = tracker.find(run_key=plan.identity["run_key"], role="run")
+        for run in runs:
+            if run.info.run_id != run_id:
+                client.set_tag(run.info.run_id, f"{PREFIX}superseded_by", run_id)
