@@ -151,14 +151,14 @@ def _lists(speakers: int, utterances: int, mark: str):
 
 
 def _losses(made: Made, vectors: int) -> dict[str, Loss]:
-    def one(epsilon: float, unit: str, sensitivity: float) -> Loss:
+    def one(epsilon: float, unit: str, sensitivity: float, mechanism: str) -> Loss:
         if not epsilon:
             return Loss("pure", INFINITE, unit, None, "identity", "1")
-        return Loss("pure", epsilon, unit, sensitivity, "laplace", "1")
+        return Loss("pure", epsilon, unit, sensitivity, mechanism, "1")
 
     return {
-        "pitch": one(made.pitch, "utterance", 16.0 * vectors),
-        "content": one(made.content, "vector", 2.0),
+        "pitch": one(made.pitch, "utterance", 16.0 * vectors, "laplace_cube"),
+        "content": one(made.content, "vector", 2.0, "laplace_l1"),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from voxveil.report.results import Summary, headline
 from voxveil.report.words import null_envelope
@@ -101,6 +101,7 @@ def _rank_panel(axis: Axes, summary: Summary, theme: Theme) -> None:
         1, 1.02, f"dashed: chance, 1/{n}", fontsize=7, ha="right", va="bottom", transform=axis.transAxes
     )
     axis.set_yscale("log")
+    axis.yaxis.set_minor_locator(NullLocator())
     axis.set_ylim(0.5 / total, 1.4)
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     axis.set_xlim(0.3, n + 0.7)

@@ -92,7 +92,10 @@ def promise_table(summaries: Sequence[Summary]) -> str:
                 f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
             )
         cells = [escape(loss_text(streams.get(name))) for name in ("pitch", "content")]
-        rows.append([escape(summary["system"]), *cells, total, escape(plain_promise(summary))])
+        meaning = escape(plain_promise(summary))
+        if any(loss["epsilon"] != "inf" for loss in streams.values()):
+            meaning += f"<small>By the noise alone, {escape(summary['promise']['passing'])}.</small>"
+        rows.append([escape(summary["system"]), *cells, total, meaning])
     header = (
         "System",
         "ε of pitch",

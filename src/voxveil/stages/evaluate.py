@@ -21,6 +21,7 @@ from voxveil.metrics.io import read_trials
 from voxveil.metrics.names import flat_metrics
 from voxveil.metrics.ranks import rank_inputs
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
+from voxveil.privacy.information import passing_line
 from voxveil.privacy.ledger import read_ledger
 from voxveil.privacy.record import Release
 from voxveil.stages.io import StageContext
@@ -99,7 +100,8 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
 
     Returns:
         ``streams`` (epsilon, unit, sensitivity as [smallest, largest], mechanism, version, note by
-        stream) and ``utterance`` (largest epsilon, number of utterances, vectors of the longest).
+        stream), ``utterance`` (largest epsilon, number of utterances, vectors of the longest) and
+        ``passing`` (what the claim lets through of the longest).
         An infinite epsilon is the text ``"inf"``.
 
     Raises:
@@ -123,6 +125,7 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
             "sensitivity": [min(sizes), max(sizes)] if sizes else None,
         }
     largest = max((entries[item].utterance for item in chosen), key=lambda loss: loss.epsilon)
+    longest = max((entries[item] for item in chosen), key=lambda entry: entry.vectors)
     return {
         "streams": streams,
         "utterance": {
@@ -131,8 +134,9 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
             "mechanism": largest.mechanism,
             "rule": "maximum over tested utterances",
             "utterances": len(chosen),
-            "vectors": max(entries[item].vectors for item in chosen),
+            "vectors": longest.vectors,
         },
+        "passing": passing_line(longest.losses, longest.vectors),
         "release": release.id,
         "purpose": release.purpose,
     }
