@@ -18,6 +18,7 @@ from voxveil.attack.rank import RankScores
 from voxveil.audio.io import encode_flac
 from voxveil.config import Params, parse_params
 from voxveil.config.compose import params_text
+from voxveil.corpus.trials import Trial, TrialLists
 from voxveil.privacy.ledger import Ledger, write_ledger
 from voxveil.privacy.loss import INFINITE, Loss
 from voxveil.privacy.record import Entry
@@ -140,9 +141,9 @@ def evaluate(root: Path, system: str) -> Path:
 def _lists(speakers: int, utterances: int, mark: str):
     names = [f"{mark}spk{s:02d}" for s in range(speakers)]
     of = {f"{name}-{u:02d}": name for name in names for u in range(utterances)}
-    enrolments = {f"{name}-enrol": [f"{name}-{u:02d}" for u in range(2)] for name in names}
+    enrolments = {name: tuple(f"{name}-{u:02d}" for u in range(2)) for name in names}
     trials = [
-        (f"{other}-enrol", f"{name}-{u:02d}", name == other)
+        (other, f"{name}-{u:02d}", name == other)
         for name in names
         for u in range(2, utterances)
         for other in names
@@ -174,7 +175,8 @@ def _scores(out: Path, name: str, made: Made, enrolments, trials, speaker_of, se
     )
     state = "original" if made.kind == "original" else "anonymized"
     conditions = Conditions("ecapa", "semi_informed", state, state, state)
-    write_attack(out, conditions, trials, scores, enrolments, speaker_of, ranks, {"trials": len(trials)})
+    lists = TrialLists(enrolments, tuple(Trial(*trial) for trial in trials))
+    write_attack(out, conditions, lists, scores, ranks, speaker_of, short_clips=0)
     finish(out, "score", name)
 
 
