@@ -134,7 +134,7 @@ def _log_to_mlflow(result: dict[str, Any], args: argparse.Namespace) -> str:
     from mlflow.entities import Metric, Param
 
     with tracker.burst() as client:
-        known = tracker.find("evaluate_key", key)
+        known = tracker.find(evaluate_key=key)
         if known:
             return str(known[0].info.run_id)
         # File names may be private, so none is logged; the texts of notes and warnings hold no names.

@@ -19,7 +19,7 @@ import numpy as np
 from voxveil.metrics.data import CountTable, FloatArray
 from voxveil.metrics.pav import PavBins, pav
 
-__all__ = ["det_points", "eer", "eer_rocch"]
+__all__ = ["det_points", "eer", "eer_interpolated", "eer_rocch"]
 
 
 def eer(table: CountTable) -> float:
@@ -35,19 +35,28 @@ def eer(table: CountTable) -> float:
     return float((miss[best] / table.n_target + accepted[best] / table.n_nontarget) / 2)
 
 
+def eer_interpolated(table: CountTable) -> float:
+    """Return Pmiss = Pfa on the linearly interpolated empirical ROC, a fraction in [0, 1]."""
+    return _crossing(table)
+
+
 def eer_rocch(bins: PavBins) -> float:
     """Return the EER on the ROC convex hull, a fraction in [0, 0.5].
 
     Args:
         bins: Unsmoothed PAV bins.
     """
-    miss = np.concatenate([[0], np.cumsum(bins.target)])
-    accepted = bins.n_nontarget - np.concatenate([[0], np.cumsum(bins.nontarget)])
-    gap = miss * bins.n_nontarget - accepted * bins.n_target
+    return _crossing(bins)
+
+
+def _crossing(steps: CountTable | PavBins) -> float:
+    miss = np.concatenate([[0], np.cumsum(steps.target)])
+    accepted = steps.n_nontarget - np.concatenate([[0], np.cumsum(steps.nontarget)])
+    gap = miss * steps.n_nontarget - accepted * steps.n_target
     right = int(np.searchsorted(gap, 0))
     low, high = int(gap[right - 1]), int(gap[right])
     share = -low / (high - low)
-    return float((miss[right - 1] + share * (miss[right] - miss[right - 1])) / bins.n_target)
+    return float((miss[right - 1] + share * (miss[right] - miss[right - 1])) / steps.n_target)
 
 
 def det_points(table: CountTable, *, hull: bool = False) -> tuple[FloatArray, FloatArray]:

@@ -35,18 +35,22 @@ class GaussPair:
         return result
 
 
-def fit_gauss(table: CountTable) -> GaussPair:
+def fit_gauss(table: CountTable, ddof: int = 0) -> GaussPair:
     """Fit both classes.
+
+    Args:
+        table: The scores.
+        ddof: 0 is maximum likelihood; 1 exists to tell published numbers apart.
 
     Raises:
         UndefinedMetricError: If a class has no variance.
     """
-    mean_t, sd_t = _moments(table.values, table.target, "target")
-    mean_n, sd_n = _moments(table.values, table.nontarget, "nontarget")
+    mean_t, sd_t = _moments(table.values, table.target, "target", ddof)
+    mean_n, sd_n = _moments(table.values, table.nontarget, "nontarget", ddof)
     return GaussPair(mean_t, sd_t, mean_n, sd_n)
 
 
-def _moments(values: FloatArray, counts: IntArray, name: str) -> tuple[float, float]:
+def _moments(values: FloatArray, counts: IntArray, name: str, ddof: int) -> tuple[float, float]:
     where = np.flatnonzero(counts)
     if values[where[0]] == values[where[-1]]:
         raise UndefinedMetricError(f"the {name} scores have no variance")
@@ -56,7 +60,7 @@ def _moments(values: FloatArray, counts: IntArray, name: str) -> tuple[float, fl
     shift = float(values[where[0]])
     mean = float(weights @ (values - shift) / total)
     centred = values - (shift + mean)
-    sd = float(np.sqrt(weights @ (centred * centred) / total))
+    sd = float(np.sqrt(weights @ (centred * centred) / (total - ddof)))
     if sd == 0:
         raise UndefinedMetricError(f"the {name} scores have no variance in double precision")
     return shift + mean, sd

@@ -190,8 +190,8 @@ def _look_up(
             f"{path}: enrolment {name} is neither an utterance nor a speaker there; --enrolments lists it"
         )
 
-    enrol = np.array([speakers.setdefault(speaker_of_enrolment(x), len(speakers)) for x in trials.enrolments])
     test = np.array([speakers.setdefault(speaker_of(x), len(speakers)) for x in trials.utterances])
+    enrol = np.array([speakers.setdefault(speaker_of_enrolment(x), len(speakers)) for x in trials.enrolments])
     same = enrol[trials.enrolment] == test[trials.utterance]
     wrong = same != trials.is_target
     if wrong.any():

@@ -94,10 +94,12 @@ def _eer_hides_evidence(f: Findings) -> str | None:
         value, chance = f.value(name), f.bound(name, "null95", 1)
         if value is None or value < _LARGE_LLR:
             continue
-        if chance is not None and value > chance:
-            large.append(f"{name} {value:.2f} nat (chance reads up to {chance:.2f})")
-        elif chance is None and significant:
-            large.append(f"{name} {value:.2f} nat")
+        # Beyond the null alone would fire on 1 clean set in 40; the likelihood ratio alone takes trials
+        # for independent. Where both exist, both must agree.
+        if not significant or (chance is not None and value <= chance):
+            continue
+        shown = "" if chance is None else f" (chance reads up to {chance:.2f})"
+        large.append(f"{name} {value:.2f} nat{shown}")
     if not large:
         return None
     return f"EER is {eer:.1f} %, near chance, yet single scores are strong evidence: {', '.join(large)}"
@@ -153,6 +155,9 @@ def _estimators_disagree(f: Findings) -> str | None:
         return None
     low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     if values[high] < 2 * values[low] or values[high] - values[low] < _LARGE_LLR:
+        return None
+    chance = f.bound(high, "null95", 1)
+    if chance is not None and values[high] <= chance:
         return None
     shown = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
     return f"worst-case estimators differ by more than a factor 2 ({shown} nat): quote none of them alone"

@@ -33,7 +33,8 @@ def linkability(table: CountTable) -> float:
     if table.is_constant:
         return 0.0
     target, local, _ = _local_linkability(table, min(max(table.n_target // 10, 10), 100))
-    return float(target @ local)
+    # Counts before shares, so that disjoint scores give 1 and not a rounded 1.
+    return float((target * table.n_target).round() @ local / table.n_target)
 
 
 def linkability_vpc(table: CountTable) -> float:

@@ -9,13 +9,9 @@ from voxveil.metrics.names import METRICS
 
 __all__ = ["format_result"]
 
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4g}"
-
-
-def _bounds(bounds: list[float] | None) -> str:
-    return "-" if bounds is None else f"{bounds[0]:.3g} .. {bounds[1]:.3g}"
+_HEADER = ("metric", "value", "unit", "95 % interval", "if nothing leaks", "worse if", "note")
+_RANGE = "ci95 is a range over resampled speakers, not a confidence interval"
+_NO_INTERVALS = "no intervals: "
 
 
 def format_result(result: Mapping[str, Any]) -> str:
@@ -30,31 +26,38 @@ def format_result(result: Mapping[str, Any]) -> str:
         f"{trials['target']} target trials, {trials['nontarget']} nontarget trials, speakers: {speakers}",
         "",
     ]
-    header = ("metric", "value", "unit", "95 % interval", "if nothing leaks", "worse for privacy", "note")
-    rows = [header]
+    rows = [_HEADER]
+    undefined: dict[str, list[str]] = {}
+    reasons: dict[str, None] = {}
     for name, entry in result["metrics"].items():
-        about = METRICS[name]
-        value = _number(entry["value"])
-        note = entry["note"] or ""
-        if entry["value"] is None and note.startswith("unbounded"):
-            value = "unbounded"
+        notes = [part for part in (entry["note"] or "").split("; ") if part and part != _RANGE]
+        reasons |= dict.fromkeys(part for part in notes if part.startswith(_NO_INTERVALS))
+        notes = [part for part in notes if not part.startswith(_NO_INTERVALS)]
+        unbounded = bool(notes) and notes[0].startswith("unbounded")
+        if entry["value"] is None and not unbounded:
+            undefined.setdefault("; ".join(notes), []).append(name)
+            continue
         if "tag" in entry:
-            note = f"log10 {entry['log10']:.4g}, tag {entry['tag']}" + (f"; {note}" if note else "")
+            notes.insert(0, f"log10 {entry['log10']:.4g}, tag {entry['tag']}")
+        value = "unbounded" if unbounded else f"{entry['value']:.4g}"
         bounds = _bounds(entry["ci95"])
-        if entry["ci95"] is not None and about.maximum:
+        if entry["ci95"] is not None and METRICS[name].maximum:
             bounds += " (range)"
-            note = note.replace(
-                "ci95 is a range over resampled speakers, not a confidence interval", ""
-            ).strip("; ")
-        direction = "higher" if about.higher_is == "worse" else "lower"
-        rows.append((name, value, entry["unit"], bounds, _bounds(entry["null95"]), direction, note))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header) - 1)]
-    for row in rows:
-        lines.append(
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        direction = "high" if METRICS[name].higher_is == "worse" else "low"
+        rows.append(
+            (name, value, entry["unit"], bounds, _bounds(entry["null95"]), direction, "; ".join(notes))
         )
-    if result["warnings"]:
-        lines.append("")
-        lines += [f"warning {warning['code']}: {warning['text']}" for warning in result["warnings"]]
-    lines += ["", "A value inside 'if nothing leaks' does not prove privacy by itself."]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    lines.append("")
+    lines += list(reasons)
+    lines += [f"undefined: {', '.join(names)}: {reason}" for reason, names in undefined.items()]
+    lines += [f"warning {warning['code']}: {warning['text']}" for warning in result["warnings"]]
+    lines.append("A value inside 'if nothing leaks' does not prove privacy by itself.")
     return "\n".join(lines)
+
+
+def _bounds(bounds: list[float] | None) -> str:
+    return "-" if bounds is None else f"{bounds[0]:.3g} .. {bounds[1]:.3g}"
