@@ -93,7 +93,7 @@ def promise_table(summaries: Sequence[Summary]) -> str:
             )
         cells = [escape(loss_text(streams.get(name))) for name in ("pitch", "content")]
         meaning = escape(plain_promise(summary))
-        if any(loss["epsilon"] != "inf" for loss in streams.values()):
+        if utterance["epsilon"] != "inf":
             meaning += f"<small>By the noise alone, {escape(summary['promise']['passing'])}.</small>"
         rows.append([escape(summary["system"]), *cells, total, meaning])
     header = (
