@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 os.environ.setdefault("VOXVEIL_TRACKING", "off")
+# Before numpy loads: on tiny matrices idle BLAS threads only spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")
