@@ -74,7 +74,7 @@ class TrainPitchParams:
     channels: int = knob(16, "channels C of the noise layer; its L1 sensitivity is C x frames", low=1)
     steps: int = knob(200, "training steps", low=1)
     batch: int = knob(16, "utterances per step", low=1)
-    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+    learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
     variants: dict[str, PitchVariant] = table("the pitch extractors by name")
 
 
@@ -93,13 +93,16 @@ class TrainContentParams:
     """The acoustic model whose bottleneck is the content feature."""
 
     bottleneck: int = knob(256, "size M of the L1-normalised bottleneck", low=2)
-    hidden: int = knob(256, "width of the TDNN-F layers", low=8)
-    factor: int = knob(64, "rank of the factorised weights", low=2)
+    hidden: int = knob(192, "width of the TDNN-F layers", low=8)
+    factor: int = knob(48, "rank of the factorised weights", low=2)
     layers: int = knob(5, "TDNN-F layers", low=1)
     steps: int = knob(400, "training steps", low=1)
-    batch: int = knob(16, "utterance chunks per step", low=1)
+    batch: int = knob(8, "utterance chunks per step", low=1)
     chunk_frames: int = knob(150, "frames (10 ms) per chunk", low=10)
-    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+    learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
+    noise_rise: float = knob(
+        0.8, "share of the steps in which training noise grows to its full scale; 0 = at once", low=0, high=1
+    )
     variants: dict[str, ContentVariant] = table("the content extractors by name")
 
 
@@ -175,6 +178,7 @@ class TranscribeParams:
     """Phone recognition of the released speech."""
 
     variant: str = knob("plain", "the content variant that serves as phone recognizer")
+    replicates: int = knob(1000, "bootstrap replicates over speakers behind the interval", low=20)
 
 
 @dataclass(frozen=True)

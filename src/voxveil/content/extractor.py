@@ -81,7 +81,7 @@ class ContentExtractor:
     @property
     def loss(self) -> dict[str, Any]:
         """The loss of one released vector as JSON."""
-        return self.mechanism.loss(np.zeros((1, self.size))).to_json()
+        return self.mechanism.loss_for((1, self.size)).to_json()
 
     def release(self, audio: NDArray[Any], noise: NoiseSource) -> Released[Array]:
         """Release the content of one utterance.

@@ -29,6 +29,7 @@ __all__ = [
     "TrainedContent",
     "frame_accuracy",
     "mel_features",
+    "noise_share",
     "train_content",
 ]
 
@@ -38,6 +39,8 @@ _PADDING = -100
 _CONSTRAIN_EVERY = 4
 #: Smallest standard deviation of an input band, in nat.
 _SMALLEST_SD = 1e-2
+#: Share of its full scale at which training noise starts where it rises.
+_FIRST_NOISE = 1 / 30
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,11 @@ def train_content(
 ) -> TrainedContent:
     """Train variant ``name`` by cross-entropy on frame labels, through the noise.
 
-    Noise is drawn anew for every (utterance, step, row of the batch) with scale 2 / epsilon.
+    Noise is drawn anew for every (utterance, step), each utterance once a step, with the
+    mechanism's scale 2 / epsilon. With ``params.noise_rise`` above 0 its scale grows there
+    geometrically from a thirtieth during that share of the steps: the dense vectors a network
+    starts from drown in the full noise, and it learns concentrated ones sooner this way. That
+    is training only; a release, and every figure given, has the full noise.
 
     Args:
         utterances: Public speech.
@@ -114,8 +121,10 @@ def train_content(
         mask = (labels != _PADDING).float()
         bottleneck = norm1_torch(model.encode(mel, mask))
         if isinstance(mechanism, LaplaceSimplex):
-            noise = _noise(mechanism, utterances, chunks, bottleneck.shape, seed, name, step)
-            bottleneck = norm1_torch(bottleneck + noise.to(where))
+            scale = mechanism.scale() * noise_share(step, params)
+            sources = [PublicNoise(seed, "train_content", name, utterances[i].id, step) for i, _ in chunks]
+            noise = np.stack([source.laplace(tuple(bottleneck.shape[1:]), scale) for source in sources])
+            bottleneck = norm1_torch(bottleneck + torch.from_numpy(noise.astype(np.float32)).to(where))
         posteriors = model.classify(bottleneck, mask)
         loss = functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
         right = (posteriors.argmax(dim=2) == labels).sum() / mask.sum()
@@ -134,6 +143,12 @@ def train_content(
         "reach_frames": model.reach,
     }
     return TrainedContent(extractor, model, description, curve)
+
+
+def noise_share(step: int, params: TrainContentParams) -> float:
+    """Return the share of the mechanism's scale that training noise has in a step, in (0, 1]."""
+    rising = params.noise_rise * params.steps
+    return float(_FIRST_NOISE ** (1.0 - min(1.0, step / rising))) if rising > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -215,21 +230,3 @@ def _batch(
         mel[row, :count] = utterance.mel[start : start + count]
         labels[row, :count] = torch.from_numpy(utterance.labels[start : start + count])
     return mel, labels
-
-
-def _noise(
-    mechanism: LaplaceSimplex,
-    utterances: Sequence[LabelledUtterance],
-    chunks: Sequence[tuple[int, int]],
-    shape: torch.Size,
-    seed: int,
-    name: str,
-    step: int,
-) -> torch.Tensor:
-    rows = [
-        PublicNoise(seed, "train_content", name, utterances[index].id, step).laplace(
-            tuple(shape[1:]), mechanism.scale()
-        )
-        for index, _ in chunks
-    ]
-    return torch.from_numpy(np.stack(rows).astype(np.float32))

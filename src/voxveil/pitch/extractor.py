@@ -128,6 +128,6 @@ class PitchExtractor:
 
 def describe(mechanism: Identity | LaplaceCube, channels: int) -> dict[str, Any]:
     """Return the loss of a pitch mechanism as JSON, its sensitivity as a formula in the frames K."""
-    example = mechanism.loss(np.zeros((max(channels, 1), 1)))
+    example = mechanism.loss_for((max(channels, 1), 1))
     sensitivity = f"{channels} K" if isinstance(mechanism, LaplaceCube) else None
     return {**example.to_json(), "sensitivity": sensitivity}

@@ -1,0 +1,1 @@
+"""Utility: what a recogniser still understands of the released speech."""
