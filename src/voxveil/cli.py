@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stage": ("stage", "run one stage of the pipeline"),
     "corpus": ("corpus", "check a corpus, or unpack a prepared split into plain files"),
     "ledger": ("ledger", "show and add up what has been released"),
+    "audit": ("audit", "hold mechanisms or an attack against the epsilon claimed"),
     "track": ("track", "publish finished results to MLflow"),
     "pipeline": ("pipeline", "compile the Kubeflow pipelines"),
 }

@@ -129,23 +129,27 @@ class LaplaceCube:
         """Add the noise.
 
         Args:
-            value: (C, K), every entry in [0, 1].
+            value: (..., C, K), every entry in [0, 1]. Leading axes are utterances, each with noise
+                of its own and the scale it would have alone.
             noise: Where the noise comes from.
         """
-        if value.ndim != 2 or not value.size:
+        if value.ndim < 2 or not value.size:
             raise PrivacyError(f"{self.name}: needs a (channels, frames) array, got shape {value.shape}")
         _require_finite(value, self.name)
         if value.min() < 0 or value.max() > 1:
             raise PrivacyError(f"{self.name}: entries must lie in [0, 1], got [{value.min()}, {value.max()}]")
+        channels, frames = value.shape[-2:]
         if isinstance(noise, SystemNoise):
             # Every entry lies in {0..2^k}, so any two differ by at most C K 2^k steps in all.
             steps = to_grid(np.asarray(value, np.float64), CUBE_BITS)
             _require_bound(int(steps.min()) >= 0 and int(steps.max()) <= 2**CUBE_BITS, self.name)
-            return _add_on_grid(steps, self.epsilon, steps.size << CUBE_BITS, CUBE_BITS, noise)
-        return value + noise.laplace(value.shape, self.scale(*value.shape))
+            return _add_on_grid(steps, self.epsilon, (channels * frames) << CUBE_BITS, CUBE_BITS, noise)
+        return value + noise.laplace(value.shape, self.scale(channels, frames))
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release h (C, K) of one utterance."""
+        if value.ndim != 2:
+            raise PrivacyError(f"{self.name}: needs a (channels, frames) array, got shape {value.shape}")
         noisy = self.perturb(value, noise)
         return seal(noisy, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
 

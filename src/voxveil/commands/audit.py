@@ -1,0 +1,139 @@
+"""``voxveil audit``: hold mechanisms and attacks against the epsilon that is claimed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import InputError, PrivacyError
+from voxveil.storage.atomic import write_json
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Audit the mechanisms from outside, or an attacker's scores, against the claimed epsilon."
+
+EPILOG = """A lower confidence bound of epsilon is measured on released values of neighbouring inputs;
+'violation' means the claim is refuted (a right mechanism is accused with probability 1e-4 a test),
+'consistent' that it is not, 'not auditable' that so many releases cannot refute so large a claim.
+A claim above 10 nat is called vacuous against attackers: it excludes nothing they could show.
+
+examples:
+  voxveil audit mechanisms
+  voxveil audit mechanisms --epsilon 1 --releases 100000 --json audit.json
+  voxveil audit mechanisms --params params.yaml
+  voxveil audit attack --scores scores.txt --trials trials.txt --ledger released/
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil audit``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    mechanisms = actions.add_parser("mechanisms", help="the noise of every release, by a million releases")
+    mechanisms.add_argument(
+        "--epsilon", type=float, nargs="+", metavar="E", help="claims to audit (default: 0.5 1 10 100)"
+    )
+    mechanisms.add_argument("--params", type=Path, metavar="FILE", help="audit the epsilons of its variants")
+    mechanisms.add_argument(
+        "--releases", type=int, default=1_000_000, metavar="N", help="of each neighbour (%(default)s)"
+    )
+    attack = actions.add_parser("attack", help="scores of an attacker on released speech")
+    attack.add_argument("--scores", type=Path, required=True, help="lines ENROLMENT UTTERANCE SCORE")
+    attack.add_argument(
+        "--trials", type=Path, required=True, help="lines ENROLMENT UTTERANCE target|nontarget"
+    )
+    attack.add_argument(
+        "--ledger", type=Path, required=True, help="ledger.json, or the folder of the release"
+    )
+    for action in (mechanisms, attack):
+        action.add_argument("--json", type=Path, metavar="FILE", help="also write the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action; 0 unless a claim is refuted."""
+    findings = _attack(args) if args.action == "attack" else _mechanisms(args)
+    if args.json is not None:
+        write_json(args.json, {"findings": findings})
+    refuted = [finding for finding in findings if finding["verdict"] == "violation"]
+    if refuted:
+        first = refuted[0]["epsilon"]
+        raise PrivacyError(
+            f"{len(refuted)} of {len(findings)} tests refute a claim; the first: epsilon {first}"
+        )
+    return 0
+
+
+def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
+    from voxveil.privacy.audit import audit_cube, audit_simplex
+    from voxveil.privacy.mechanisms import LaplaceCube, LaplaceSimplex
+
+    if args.params is not None and args.epsilon is not None:
+        raise InputError("--epsilon and --params exclude each other")
+    content, pitch = _claims(args.params) if args.params is not None else (args.epsilon, args.epsilon)
+    findings: list[dict[str, Any]] = []
+    for claim in content or (0.5, 1.0, 10.0, 100.0):
+        for finding in audit_simplex(LaplaceSimplex(claim), claim, releases=args.releases):
+            findings.append(_printed(finding.to_json()))
+    for claim in pitch or (0.5, 1.0, 10.0, 100.0):
+        for finding in audit_cube(LaplaceCube(claim), claim, releases=args.releases):
+            findings.append(_printed(finding.to_json()))
+    return findings
+
+
+def _printed(finding: dict[str, Any]) -> dict[str, Any]:
+    print(
+        f"{finding['mechanism']:13} epsilon {finding['epsilon']:<6g} {finding['verdict']:13}"
+        f" {finding['test']}: {finding['detail']}",
+        flush=True,
+    )
+    return finding
+
+
+def _claims(path: Path) -> tuple[list[float], list[float]]:
+    from voxveil.config import load_params
+
+    params = load_params(path)
+    content, pitch = (
+        sorted({variant.epsilon for variant in variants.values() if variant.mechanism != "identity"})
+        for variants in (params.train_content.variants, params.train_pitch.variants)
+    )
+    if not content or not pitch:
+        raise InputError(f"{path}: needs a content and a pitch variant with noise to audit")
+    return content, pitch
+
+
+def _attack(args: argparse.Namespace) -> list[dict[str, Any]]:
+    from voxveil.metrics.io import read_scores, read_trials
+    from voxveil.privacy.attack_audit import Trial, audit_attack
+    from voxveil.privacy.ledger import read_ledger, read_ledgers
+
+    trials = read_trials(args.trials)
+    order, scores = read_scores(args.scores, trials)
+    releases = [read_ledger(args.ledger)] if args.ledger.is_file() else read_ledgers(args.ledger)
+    entries = {entry.input: entry for release in releases for entry in release.entries}
+    _require_entries(trials.utterances, set(entries), args.ledger)
+    listed = [
+        Trial(
+            trials.enrolments[trials.enrolment[index]],
+            trials.utterances[trials.utterance[index]],
+            bool(trials.is_target[index]),
+            float(score),
+        )
+        for index, score in zip(order, scores, strict=True)
+    ]
+    finding = audit_attack(
+        listed,
+        {name: entry.vectors for name, entry in entries.items()},
+        {name: entry.utterance.epsilon for name, entry in entries.items()},
+    )
+    print(finding.text())
+    return [finding.to_json()]
+
+
+def _require_entries(utterances: Sequence[str], known: set[str], ledger: Path) -> None:
+    missing = [name for name in utterances if name not in known]
+    if missing:
+        raise InputError(
+            f"utterance {missing[0]}: not in {ledger} ({len(missing)} of {len(utterances)} missing)"
+        )

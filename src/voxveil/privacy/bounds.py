@@ -1,0 +1,109 @@
+"""A lower confidence bound of epsilon from two samples of released values.
+
+If a release is epsilon-DP, no event is more than e^epsilon times as likely under one of two
+neighbours as under the other. An event (values beyond a threshold) is chosen on one half of the
+data; on the other half its two probabilities get exact one-sided bounds (Clopper and Pearson 1934)
+that share alpha. The logarithm of their ratio is below epsilon with confidence 1 - alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.errors import InputError
+
+__all__ = ["ALPHA", "Event", "choose_event", "largest_bound", "ratio_bound"]
+
+#: Chance of accusing a right mechanism.
+ALPHA = 1e-4
+_THRESHOLDS = 400
+
+Sample = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Values at or above (or below) a threshold, with the sample in which it is more likely.
+
+    Attributes:
+        threshold: Where it begins.
+        above: ``value >= threshold``, else ``value < threshold``.
+        first: More likely under the first sample.
+    """
+
+    threshold: float
+    above: bool
+    first: bool
+
+    def count(self, values: Sample) -> int:
+        """Return how many values it holds."""
+        inside = values >= self.threshold if self.above else values < self.threshold
+        return int(inside.sum())
+
+
+def choose_event(first: Sample, second: Sample, alpha: float = ALPHA) -> Event:
+    """Return the event with the largest :func:`ratio_bound` on these samples.
+
+    Args:
+        first: (n,) released under one neighbour.
+        second: (m,) released under the other.
+        alpha: As in the test to come.
+    """
+    ordered = [np.sort(first), np.sort(second)]
+    steps = np.linspace(0.0, 1.0, _THRESHOLDS)
+    thresholds = np.unique(
+        np.concatenate([np.quantile(sample, steps, method="higher") for sample in ordered])
+    )
+    below = [np.searchsorted(sample, thresholds, side="left") for sample in ordered]
+    best, chosen = -math.inf, Event(float(thresholds[0]), True, True)
+    for above in (True, False):
+        counts = [len(s) - b if above else b for s, b in zip(ordered, below, strict=True)]
+        for likely in (0, 1):
+            bounds = _bound(
+                counts[likely], len(ordered[likely]), counts[1 - likely], len(ordered[1 - likely]), alpha
+            )
+            index = int(np.argmax(bounds))
+            if bounds[index] > best:
+                best = float(bounds[index])
+                chosen = Event(float(thresholds[index]), above, likely == 0)
+    return chosen
+
+
+def ratio_bound(first: Sample, second: Sample, event: Event, alpha: float = ALPHA) -> float:
+    """Return the lower bound of the log ratio of the event's probabilities, in nat; may be negative.
+
+    Args:
+        first: (n,) independent of the choice of the event.
+        second: (m,) likewise.
+        event: The event.
+        alpha: Shared by the two sides.
+    """
+    likely, other = (first, second) if event.first else (second, first)
+    bound = _bound(
+        np.array([event.count(likely)]), len(likely), np.array([event.count(other)]), len(other), alpha
+    )
+    return float(bound[0])
+
+
+def largest_bound(trials: int, alpha: float = ALPHA) -> float:
+    """Return the largest bound that ``trials`` a side can give: no larger epsilon can be refuted."""
+    if trials < 1:
+        raise InputError(f"an audit needs at least one trial, got {trials}")
+    return float(_bound(np.array([trials]), trials, np.array([0]), trials, alpha)[0])
+
+
+def _bound(hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float) -> Sample:
+    from scipy.special import betaincinv
+
+    side = alpha / 2
+    # Clopper-Pearson: low is 0 without a hit, high is 1 where every trial is an alarm.
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - np.maximum(hits, 1) + 1, side), 0.0)
+    few = np.minimum(alarms, m - 1)
+    high = np.where(alarms < m, betaincinv(few + 1, m - few, 1 - side), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(low) - np.log(high), np.float64)
