@@ -94,7 +94,7 @@ def write_prepared(folder: Path, *, public: bool = True) -> None:
 
 
 def write_models(folder: Path) -> None:
-    """Write untrained ``pitch/{plain,dp}``, ``content/{plain,dp}``, ``speaker``, ``vocoder``, ``synthesis``."""
+    """Write untrained ``pitch/{plain,dp}``, ``content/{plain,dp}`` and one of every other model."""
     with seeded(1, "made"):
         content = ContentModel(ContentSize(M, 16, 8, 2, len(PHONES)))
         models = {

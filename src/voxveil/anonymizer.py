@@ -20,11 +20,12 @@ from voxveil.audio.frames import frame_count
 from voxveil.audio.loudness import to_loudness
 from voxveil.bundle import Bundle, read_bundle
 from voxveil.errors import InputError
+from voxveil.loss_rule import utterance_total
 from voxveil.privacy import Loss, NoiseSource, PublicNoise, SystemNoise
 from voxveil.seeding import stream
 from voxveil.speaker.pool import Pool
 from voxveil.speaker.targets import select_target
-from voxveil.systems import System, utterance_total
+from voxveil.systems import System
 
 if TYPE_CHECKING:
     from voxveil.synthesis.synthesizer import Synthesizer

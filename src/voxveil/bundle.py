@@ -16,9 +16,9 @@ from typing import Any
 from voxveil import __version__
 from voxveil.config.model import SystemParams
 from voxveil.errors import IncompleteInputError, InputError
+from voxveil.loss_rule import LossRule
 from voxveil.storage.atomic import read_json, write_bytes, write_json, write_text
 from voxveil.storage.done import DONE, file_sha256
-from voxveil.systems import LossRule
 
 __all__ = ["PARTS", "SUMS", "Bundle", "read_bundle", "write_bundle"]
 

@@ -11,8 +11,8 @@ Anon+DP                   Laplace    Laplace    (always, if noisy)
 original                  passed through, nothing is promised
 ========================  =========  =========  ================
 
-An utterance of K frames costs epsilon1 + K epsilon2. Losses do not depend on the data, so they
-are known, and announced, before any noise is drawn. This module imports no torch.
+What a system costs is its :class:`voxveil.loss_rule.LossRule`. This module imports no torch; loading
+a system does.
 """
 
 from __future__ import annotations
@@ -20,97 +20,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import frame_count
-from voxveil.config.model import ContentVariant, PitchVariant
 from voxveil.errors import InputError, PrivacyError
-from voxveil.privacy import (
-    Identity,
-    LaplaceCube,
-    LaplaceSimplex,
-    Loss,
-    NoiseSource,
-    Released,
-    SystemNoise,
-    compose,
-    content_mechanism,
-    pitch_mechanism,
-    utterance_loss,
-)
-from voxveil.storage.atomic import read_json
+from voxveil.loss_rule import LossRule, utterance_total
+from voxveil.privacy import Loss, NoiseSource, Released, SystemNoise
 
 if TYPE_CHECKING:
     from voxveil.content.extractor import ContentExtractor
     from voxveil.pitch.extractor import PitchExtractor
 
-__all__ = ["Features", "LossRule", "System", "utterance_total"]
+__all__ = ["Features", "System"]
 
 Array = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class LossRule:
-    """What releasing an utterance costs, as a function of its frame count alone.
-
-    Attributes:
-        pitch: Mechanism of the pitch stream.
-        content: Mechanism of the content stream.
-        channels: Channels C of the pitch noise layer; 0 for the identity.
-    """
-
-    pitch: Identity | LaplaceCube
-    content: Identity | LaplaceSimplex
-    channels: int = 0
-
-    @staticmethod
-    def nothing_promised() -> LossRule:
-        """Return the rule of the original system: both streams pass through, epsilon is infinite."""
-        return LossRule(Identity("utterance"), Identity("vector"))
-
-    @staticmethod
-    def read(pitch: Path, content: Path) -> LossRule:
-        """Read the rule from the ``model.json`` of a pitch and of a content model.
-
-        Raises:
-            InputError: A file is missing or does not name its mechanism.
-        """
-        pitch_json, content_json = _description(pitch), _description(content)
-        first = pitch_mechanism(PitchVariant(pitch_json["mechanism"], pitch_json["epsilon"]))
-        second = content_mechanism(ContentVariant(content_json["mechanism"], content_json["epsilon"]))
-        channels = pitch_json.get("channels", 0) if isinstance(first, LaplaceCube) else 0
-        if isinstance(first, LaplaceCube) and (not isinstance(channels, int) or channels < 1):
-            raise InputError(f"{Path(pitch) / 'model.json'}: channels must be at least 1, got {channels!r}")
-        return LossRule(first, second, channels)
-
-    def losses(self, frames: int, *, secret: bool = True) -> dict[str, Loss]:
-        """Return the loss of each stream, ``pitch`` per utterance and ``content`` per vector.
-
-        Args:
-            frames: Frame count K of the utterance, at least 1.
-            secret: The noise comes from the operating system (private speech).
-        """
-        if frames < 1:
-            raise PrivacyError(f"an utterance has at least one frame, got {frames}")
-        return {
-            "pitch": self.pitch.loss_for((self.channels, frames), secret=secret),
-            "content": self.content.loss_for((frames, 1), secret=secret),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """Return both losses as JSON; the pitch sensitivity is a formula in the frame count K."""
-        losses = {name: loss.to_json() for name, loss in self.losses(1).items()}
-        if self.channels:
-            losses["pitch"]["sensitivity"] = f"{self.channels} K"
-        return losses
-
-
-def utterance_total(losses: Mapping[str, Loss], vectors: int) -> Loss:
-    """Return the loss of a whole utterance of ``vectors`` content vectors: epsilon1 + K epsilon2."""
-    return compose(*(utterance_loss(losses[name], vectors) for name in ("pitch", "content")))
 
 
 @dataclass(frozen=True)
@@ -180,12 +106,3 @@ class System:
         if len(content.value) != frames:
             raise PrivacyError(f"{len(content.value)} content vectors were released, announced were {frames}")
         return Features(content, pitch, losses)
-
-
-def _description(folder: Path) -> dict[str, Any]:
-    path = Path(folder) / "model.json"
-    content = read_json(path)
-    for name in ("mechanism", "epsilon"):
-        if not isinstance(content, dict) or name not in content:
-            raise InputError(f"{path}: {name} is missing; is this an extractor?")
-    return dict(content)

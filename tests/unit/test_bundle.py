@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_speech import SYSTEMS, write_bundles, write_models
 
+from made_speech import SYSTEMS, write_bundles, write_models
 from voxveil.bundle import SUMS, read_bundle, write_bundle
 from voxveil.errors import IncompleteInputError, InputError
 from voxveil.storage.atomic import read_json, write_json, write_text

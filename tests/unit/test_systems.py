@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_speech import CHANNELS, M, speak, write_models
 
+from made_speech import CHANNELS, M, speak, write_models
 from voxveil.audio.frames import frame_count
 from voxveil.errors import InputError, PrivacyError
+from voxveil.loss_rule import LossRule, utterance_total
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, PublicNoise, SystemNoise
 from voxveil.storage.atomic import read_json, write_json
-from voxveil.systems import LossRule, System, utterance_total
+from voxveil.systems import System
 
 
 @pytest.fixture(scope="module")

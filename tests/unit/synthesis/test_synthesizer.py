@@ -8,8 +8,8 @@ from typing import get_origin, get_type_hints
 
 import numpy as np
 import pytest
-from made_speech import CHANNELS, E, M, write_models
 
+from made_speech import CHANNELS, E, M, write_models
 from voxveil.audio.frames import frame_count
 from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex, PublicNoise, Released

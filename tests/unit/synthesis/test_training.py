@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_speech import E, M, write_models, write_speech
 
+from made_speech import E, M, write_models, write_speech
 from voxveil.config.model import SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
@@ -23,7 +23,7 @@ ACOUSTIC = SynthesisParams(channels=16, layers=2, steps=40, batch=4, crop_frames
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     folder = tmp_path_factory.mktemp("speech")
-    write_speech(folder, {name: (9_600, 2_400, 8_159) for name in "ab"})
+    write_speech(folder, dict.fromkeys("ab", (9600, 2400, 8159)))
     return Split(folder)
 
 

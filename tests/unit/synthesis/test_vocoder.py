@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_speech import speak
 
+from made_speech import speak
 from voxveil.audio.frames import frame_count
 from voxveil.audio.mel import log_mel
 from voxveil.errors import InputError
