@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from voxveil import __version__
@@ -121,6 +122,27 @@ class Release:
             " ('voxveil ledger total')",
         )
 
+    def require(self, name: str, losses: Mapping[str, Loss], vectors: int) -> None:
+        """Check that what was released of an input is what was announced; call it before writing.
+
+        Raises:
+            PrivacyError: The input was not announced, or with other losses or fewer vectors.
+        """
+        entry = self._by_input.get(name)
+        if entry is None:
+            raise PrivacyError(
+                f"input {name}: was not announced in release {self.id}; nothing is written of it"
+            )
+        if (dict(losses), vectors) != (dict(entry.losses), entry.vectors):
+            raise PrivacyError(
+                f"input {name}: released {vectors} vectors at {_epsilons(losses)}, announced were"
+                f" {entry.vectors} at {_epsilons(entry.losses)}; nothing is written of it"
+            )
+
+    @cached_property
+    def _by_input(self) -> dict[str, Entry]:
+        return {entry.input: entry for entry in self.entries}
+
     def to_json(self) -> dict[str, Any]:
         """Return the immutable record, as ledger.json and the register hold it."""
         return {
@@ -135,6 +157,10 @@ class Release:
             "epsilon_max": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "entries": [entry.to_json() for entry in self.entries],
         }
+
+
+def _epsilons(losses: Mapping[str, Loss]) -> str:
+    return ", ".join(f"{name} {loss.epsilon:g} per {loss.unit}" for name, loss in sorted(losses.items()))
 
 
 def parse_release(content: bytes, where: str) -> Release:

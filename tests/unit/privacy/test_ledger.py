@@ -155,6 +155,22 @@ def sample_value() -> Any:
     return np.ones((5, 8))
 
 
+def test_what_is_released_must_be_what_was_announced(register: FolderRegister, entry: MakeEntry) -> None:
+    release = opened(register).announce([entry("a", vectors=100)])
+    right = entry("a", vectors=100)
+    release.require("a", right.losses, 100)
+    with pytest.raises(PrivacyError, match="input b: was not announced"):
+        release.require("b", right.losses, 100)
+    for losses, vectors in (
+        (right.losses, 101),
+        (entry("a", content=4.0).losses, 100),
+        (entry("a", vectors=99).losses, 100),
+        ({"content": right.losses["content"]}, 100),
+    ):
+        with pytest.raises(PrivacyError, match="input a: released .* announced were 100"):
+            release.require("a", losses, vectors)
+
+
 def test_nothing_and_the_same_input_twice_are_refused(register: FolderRegister, entry: MakeEntry) -> None:
     with pytest.raises(PrivacyError, match="no inputs"):
         opened(register).announce([])
