@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     # Before the loss is announced: a model that cannot be loaded must not cost anything.
     anonymizer = Anonymizer(bundle, loudness=args.loudness)
     release = _announce(bundle, work, args.register)
-    clipped = _release(anonymizer, work, args.threads)
+    clipped = _release(anonymizer, work, release, args.threads)
     _report(bundle, work, release, clipped)
     return 0
 
@@ -102,7 +102,7 @@ def _announce(bundle: Bundle, work: Work, register: str | None) -> Release:
     return release
 
 
-def _release(anonymizer: Anonymizer, work: Work, threads: int) -> int:
+def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int) -> int:
     """Write every output and return the number of clipped samples."""
 
     def one(job: Job) -> int:
@@ -110,6 +110,7 @@ def _release(anonymizer: Anonymizer, work: Work, threads: int) -> int:
         if len(audio) != job.samples:
             raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
         made = anonymizer.anonymize_private(audio, name=str(job.source))
+        release.require(job.name, made.losses, made.vectors)
         flac, clipped = encode_flac(made.audio, job.name)
         write_bytes(job.output, flac)
         return clipped

@@ -18,7 +18,7 @@ from voxveil.anonymizer import Anonymized, Anonymizer
 from voxveil.audio.io import encode_flac
 from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.parallel import in_order
-from voxveil.privacy.ledger import Entry, Ledger, write_ledger
+from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.synthesis.corpus import corpus_facts
@@ -42,13 +42,15 @@ def run(context: StageContext) -> None:
     anonymizer = Anonymizer.load(context.inputs["model"], loudness=params.loudness)
     private = Split(context.inputs["private"] / "private")
     attacker = Split(context.inputs["public"] / "attacker")
-    _announce(context, anonymizer, private)
+    announced = _announce(context, anonymizer, private)
 
     def release(utterance: Utterance) -> Anonymized:
         # Only the target is seeded; the noise on private speech has no seed to be given.
         chooser = anonymizer.target_stream(seed, utterance.id)
         audio, f0 = private.audio(utterance.id), private.f0(utterance.id)
-        return anonymizer.anonymize_private(audio, chooser, f0=f0, name=f"utterance {utterance.id}")
+        made = anonymizer.anonymize_private(audio, chooser, f0=f0, name=f"utterance {utterance.id}")
+        announced.require(utterance.id, made.losses, made.vectors)
+        return made
 
     def imitate(utterance: Utterance) -> Anonymized:
         audio, f0 = attacker.audio(utterance.id), attacker.f0(utterance.id)
@@ -65,7 +67,7 @@ def run(context: StageContext) -> None:
     _write_samples(context, private, attacker)
 
 
-def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> None:
+def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> Release:
     """Charge the whole release to the register; what it costs is known before it happens."""
     entries = [
         Entry(
@@ -81,6 +83,7 @@ def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> 
     for warning in release.warnings:
         print(f"anonymize: {warning}", file=sys.stderr)
     write_ledger(context.outputs["released"], release)
+    return release
 
 
 def _write(
