@@ -25,6 +25,9 @@ from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
 __all__ = ["AngularMarginHead", "TrainedEncoder", "train_encoder"]
 
+#: Seconds between checkpoints.
+CHECKPOINT_SECONDS = 5.0
+
 _MARGIN = 0.2
 _SCALE = 30.0
 
@@ -127,6 +130,6 @@ def train_encoder(
         loss = model.head.loss(cosines, labels, min(1.0, 2.0 * step / params.steps))
         return loss, {"accuracy": float((cosines.argmax(dim=1) == labels).float().mean())}
 
-    plan = Plan(name, seed, params.steps, params.learning_rate)
+    plan = Plan(name, seed, params.steps, params.learning_rate, checkpoint_seconds=CHECKPOINT_SECONDS)
     curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
     return TrainedEncoder(SpeakerEncoder(model.network), curve, crops.classes)
