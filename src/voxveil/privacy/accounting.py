@@ -9,7 +9,8 @@ to the safe side) by dp-accounting. Within a stream:
 * pitch, the cube with scale C K / epsilon: C K-fold composition of a shift of 1.
 
 Streams are added by basic composition with delta shared equally. The grid of a release changes
-the law by a factor of at most 1 + 2^-20, which is not in the figure. It is reported, not promised.
+the law by a factor of 1 + r / 2, r the epsilon per grid step (under 10^-5), which is not in the
+figure. It is reported, not promised.
 """
 
 from __future__ import annotations
