@@ -13,6 +13,9 @@ from voxveil.errors import InputError
 
 __all__ = ["Pipeline", "Task", "read_pipeline"]
 
+# The C loader is ten times faster on files of thousands of lines.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 _CHANNEL = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 
 
@@ -95,7 +98,7 @@ def read_pipeline(text: str) -> Pipeline:
         InputError: It is no pipeline of plain tasks (loops and conditions need a Kubeflow server).
     """
     try:
-        documents = list(yaml.safe_load_all(text))
+        documents = list(yaml.load_all(text, Loader=_LOADER))
         spec = documents[0]
         kubernetes = _kubernetes(documents[1:])
         executors = spec["deploymentSpec"]["executors"]

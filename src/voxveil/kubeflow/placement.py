@@ -45,10 +45,13 @@ def placer(root: Path, images: Images) -> Place:
         root: The project, for ``components/<stage>/resources.yaml``.
         images: Image of each target.
     """
+    known: dict[str, Resources] = {}
 
     def place(task: Any, stage: str, key: str = "") -> Any:
         spec = stage_spec(stage)
-        resources = load_resources(root / "components" / spec.name / "resources.yaml")
+        if stage not in known:
+            known[stage] = load_resources(root / "components" / spec.name / "resources.yaml")
+        resources = known[stage]
         _run_as(task, spec, key, resources, images)
         _schedule(task, resources)
         _connect(task, spec)

@@ -1,0 +1,58 @@
+"""The compiled pipeline at scale tiny: every command of the file runs once, as its launcher would run it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import workspace
+
+from voxveil.config.compose import compose, params_text
+from voxveil.storage.done import require_done
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+
+def test_every_command_of_the_compiled_pipeline(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("kfp", reason="needs the pipeline extra")
+    params = compose(root / "params/tiny.yaml")
+    (tmp_path / "params.yaml").write_text(params_text(params))
+    result = workspace.run(
+        tmp_path,
+        *("voxveil", "pipeline", "run", "--local", "--no-docker"),
+        *("--params", "params.yaml", "--root", "run", "--project", str(root)),
+        PYTHONPATH=str(root / "src"),
+        VOXVEIL_TRACKING="off",
+    )
+    done = [line.partition(":")[0] for line in result.stdout.splitlines() if ": done in " in line]
+    systems, variants = sorted(params.systems), ("dp", "plain")
+    stages = ("train_synthesis", "bundle", "anonymize", "train_attacker", "score", "transcribe", "evaluate")
+    assert sorted(done) == sorted(
+        ["prepare", "train_speaker", "train_vocoder", "report"]
+        + [f"{stage} {name}" for stage in ("train_pitch", "train_content") for name in variants]
+        + [f"{stage} {name}" for stage in stages for name in systems]
+    )
+
+    run = tmp_path / "run"
+    report = require_done(run / "report/report_files", "report")
+    assert "index.html" in report.files
+    assert (run / "report/report").read_bytes() == (run / "report/report_files/index.html").read_bytes()
+
+    flat = {}
+    for folder in sorted(run.glob("evaluate*")):
+        output = json.loads((folder / "executor_output.json").read_text())
+        metadata = output["artifacts"]["flat"]["artifacts"][0]["metadata"]
+        flat[metadata["key"]] = metadata
+        system, uri, digest = output["parameterValues"]["metrics_location"].split(" ")
+        assert system == metadata["key"]
+        assert require_done(Path(uri), "metrics").digest == digest
+    assert sorted(flat) == systems
+    # What Kubeflow's page shows are the metrics themselves.
+    assert flat["original"]["privacy/eer"] <= 15.0
+    assert flat["anon_dp"]["privacy/eer"] > flat["original"]["privacy/eer"]
+    assert not list(run.rglob("*.partial"))

@@ -1,0 +1,241 @@
+"""The compiled pipeline: equal to the reviewed file, and nothing in it that fails on a cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytest.importorskip("kfp", reason="needs the pipeline extra")
+
+import goldens
+
+from voxveil.config.compose import compose
+from voxveil.errors import ParamsError
+from voxveil.kubeflow.compile import compile_pipeline
+from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
+from voxveil.kubeflow.resources import Images, load_resources
+from voxveil.stages.registry import STAGES, StageSpec, stage_spec
+
+SPECS = {spec.name: spec for spec in STAGES}
+
+
+@pytest.fixture(scope="module", params=goldens.SCALES)
+def scale(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def text(scale: str) -> str:
+    return goldens.compiled(scale)
+
+
+@pytest.fixture(scope="module")
+def pipeline(text: str) -> Pipeline:
+    return read_pipeline(text)
+
+
+def stage_of(task: Task) -> StageSpec:
+    return stage_spec(task.title.split(" ")[0])
+
+
+def test_equals_the_reviewed_file(scale: str, text: str) -> None:
+    assert goldens.golden(scale).read_text(encoding="utf-8") == text, (
+        "the pipeline changed: run 'python tests/pipelines/goldens.py' and review the difference"
+    )
+
+
+def test_hash_seed_does_not_move_a_byte() -> None:
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import goldens; print(goldens.compiled('tiny'))"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(goldens.HERE)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
+
+
+def test_order_of_systems_does_not_move_a_byte(root: Path) -> None:
+    params = compose(root / "params/tiny.yaml")
+    images = Images("a@sha256:0", "b@sha256:0")
+    forwards = compile_pipeline(root, params, images)
+    params.systems.update(dict(reversed([(name, params.systems.pop(name)) for name in list(params.systems)])))
+    assert compile_pipeline(root, params, images) == forwards
+
+
+def test_kubeflow_itself_reads_it(text: str) -> None:
+    from kfp import components
+
+    component = components.load_component_from_text(text)
+    assert list(component.pipeline_spec.root.input_definitions.parameters) == ["params"]
+
+
+def test_two_documents(text: str) -> None:
+    documents = list(yaml.safe_load_all(text))
+    assert len(documents) == 2
+    assert list(documents[1]) == ["platforms"]
+
+
+def test_nothing_is_installed_at_start_and_no_tag_moves(text: str) -> None:
+    assert "pip install" not in text
+    assert "latest" not in text
+    images = re.findall(r"image: (\S+)", text)
+    assert images
+    assert all(re.search(r"@sha256:[0-9a-f]{64}$", image) for image in images)
+
+
+def test_every_system_and_variant_has_its_tasks(scale: str, pipeline: Pipeline, root: Path) -> None:
+    params = compose(root / "params" / f"{scale}.yaml")
+    keys = {
+        "": [""],
+        "system": list(params.systems),
+        "pitch_variant": list(params.train_pitch.variants),
+        "content_variant": list(params.train_content.variants),
+    }
+    expected = {f"{spec.name} {key}".strip() for spec in STAGES for key in keys[spec.keyed]}
+    assert {task.title for task in pipeline.tasks} == expected
+    assert len(pipeline.tasks) == len(expected)
+
+
+def test_task_runs_its_stage_with_its_key(pipeline: Pipeline) -> None:
+    for task in pipeline.tasks:
+        stage, _, key = task.title.partition(" ")
+        assert task.command == (
+            "voxveil",
+            "stage",
+            SPECS[stage].command,
+            "--executor-input",
+            "{{$}}",
+        )
+        constant = task.inputs["parameters"].get("key", {}).get("runtimeValue", {}).get("constant", "")
+        assert constant == key
+
+
+def test_values_come_in_one_parameter(scale: str, pipeline: Pipeline, root: Path) -> None:
+    from voxveil.config import parse_params
+
+    assert list(pipeline.defaults) == ["params"]
+    assert parse_params(pipeline.defaults["params"], complete=True) == compose(root / f"params/{scale}.yaml")
+    for task in pipeline.tasks:
+        assert task.inputs["parameters"]["params"] == {"componentInputParameter": "params"}
+
+
+def test_every_artifact_travels_with_its_digest(pipeline: Pipeline) -> None:
+    for task in pipeline.tasks:
+        for name, source in task.inputs.get("artifacts", {}).items():
+            artifact = source["taskOutputArtifact"]
+            digest = task.inputs["parameters"][f"{name}_digest"]["taskOutputParameter"]
+            assert digest["producerTask"] == artifact["producerTask"]
+            assert digest["outputParameterKey"] == f"{artifact['outputArtifactKey']}_digest"
+
+
+def test_systems_are_wired_to_their_variants(scale: str, pipeline: Pipeline, root: Path) -> None:
+    params = compose(root / "params" / f"{scale}.yaml")
+    titles = {task.name: task.title for task in pipeline.tasks}
+    for task in pipeline.tasks:
+        stage, _, key = task.title.partition(" ")
+        sources = {
+            name: titles[source["taskOutputArtifact"]["producerTask"]]
+            for name, source in task.inputs.get("artifacts", {}).items()
+        }
+        if stage in ("train_synthesis", "bundle"):
+            assert sources["pitch"] == f"train_pitch {params.systems[key].pitch}"
+            assert sources["content"] == f"train_content {params.systems[key].content}"
+        if stage == "transcribe":
+            assert sources["recognizer"] == f"train_content {params.transcribe.variant}"
+        for title in sources.values():
+            producer, _, produced = title.partition(" ")
+            if SPECS[producer].keyed == "system":
+                assert produced == key
+
+
+def test_caching_is_off_in_the_file_for_noise_and_attacks(pipeline: Pipeline) -> None:
+    for task in pipeline.tasks:
+        assert task.cached == stage_of(task).cacheable, task.title
+    uncached = {stage_of(task).name for task in pipeline.tasks if not task.cached}
+    assert {"anonymize", "train_attacker", "score"} <= uncached
+
+
+def test_gpu_stages_get_one_gpu_a_selector_and_a_toleration(text: str, pipeline: Pipeline) -> None:
+    executors = yaml.safe_load(text.split("\n---\n")[0])["deploymentSpec"]["executors"]
+    for task in pipeline.tasks:
+        container = executors[task.component["executorLabel"]]["container"]
+        accelerator = container["resources"].get("accelerator")
+        if stage_of(task).gpu:
+            assert accelerator["resourceType"] == accelerator["type"] == "nvidia.com/gpu"
+            assert accelerator["resourceCount"] == "1"
+            assert task.kubernetes["nodeSelector"]["labels"] == {"nvidia.com/gpu.present": "true"}
+            assert task.kubernetes["tolerations"] == [
+                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+            ]
+        else:
+            assert accelerator is None
+            assert "nodeSelector" not in task.kubernetes
+            assert "tolerations" not in task.kubernetes
+
+
+def test_pods_have_label_timeout_retries_and_resources(text: str, pipeline: Pipeline, root: Path) -> None:
+    executors = yaml.safe_load(text.split("\n---\n")[0])["deploymentSpec"]["executors"]
+    for task in pipeline.tasks:
+        wanted = load_resources(root / "components" / stage_of(task).name / "resources.yaml")
+        container = executors[task.component["executorLabel"]]["container"]
+        assert task.kubernetes["podMetadata"]["labels"] == {"voxveil/stage": stage_of(task).name}
+        assert int(task.kubernetes["activeDeadlineSeconds"]) == wanted.timeout_s
+        assert task.retry["maxRetryCount"] == wanted.retries
+        assert container["resources"]["resourceCpuLimit"] == wanted.cpu
+        assert container["resources"]["resourceMemoryLimit"] == wanted.memory
+        assert f"voxveil-{wanted.image}@" in container["image"]
+
+
+def test_secrets_are_named_never_written(text: str, pipeline: Pipeline) -> None:
+    holders = {stage_of(task).name for task in pipeline.tasks if "secretAsEnv" in task.kubernetes}
+    assert holders == {"anonymize", "report"}
+    for task in pipeline.tasks:
+        assert not any(word in name for name in task.environment for word in ("SECRET", "KEY", "PASSWORD"))
+
+
+def test_checkpoints_of_training_outlive_the_pod(pipeline: Pipeline) -> None:
+    for task in pipeline.tasks:
+        mounts = [(mount["constant"], mount["mountPath"]) for mount in task.kubernetes.get("pvcMount", [])]
+        if stage_of(task).name.startswith("train_"):
+            assert mounts == [("voxveil-checkpoints", "/checkpoints")]
+            assert task.environment == {"VOXVEIL_CHECKPOINTS": "/checkpoints"}
+        else:
+            assert mounts == []
+            assert task.environment == {}
+
+
+def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path) -> None:
+    import dataclasses
+
+    params = compose(root / "params/tiny.yaml")
+    systems = {f"eps_{number:03d}": params.systems["anon_dp"] for number in range(120)}
+    many = dataclasses.replace(params, systems=systems)
+    pipeline = read_pipeline(compile_pipeline(root, many, Images("a@sha256:0", "b@sha256:0")))
+    report = next(task for task in pipeline.tasks if task.title == "report")
+    assert report.inputs.get("artifacts", {}) == {}
+    results = {
+        task.name: {name: f"{task.title} {name}" for name in task.output_parameters}
+        for task in pipeline.tasks
+    }
+    values = pipeline.resolve(report, {}, results)
+    assert values["metrics"] == [f"evaluate {name} metrics_location" for name in sorted(systems)]
+    assert values["samples"] == [f"anonymize {name} samples_location" for name in sorted(systems)]
+
+
+def test_no_systems_is_an_error_that_says_so(root: Path) -> None:
+    import dataclasses
+
+    params = dataclasses.replace(compose(root / "params/tiny.yaml"), systems={})
+    with pytest.raises(ParamsError, match="systems: there are none"):
+        compile_pipeline(root, params, Images("a", "b"))

@@ -1,0 +1,128 @@
+"""Components say the same as the stage table, and folders that would hide packages stay folders."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from voxveil.errors import ParamsError
+from voxveil.kubeflow.adapter import files_artifact
+from voxveil.kubeflow.resources import load_resources
+from voxveil.stages.registry import STAGES, StageSpec
+
+LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many}
+
+
+def load(root: Path, spec: StageSpec) -> Any:
+    pytest.importorskip("kfp", reason="needs the pipeline extra")
+    path = root / "components" / spec.name / "component.py"
+    module_spec = importlib.util.spec_from_file_location(f"component_{spec.name}", path)
+    assert module_spec is not None
+    assert module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
+    return getattr(module, spec.name)
+
+
+def test_one_component_per_stage(root: Path) -> None:
+    assert {path.parent.name for path in root.glob("components/*/component.py")} == {s.name for s in STAGES}
+
+
+def types(items: Any) -> dict[str, str]:
+    """Return the type of each input or output without its version."""
+    return {name: item.type.partition("@")[0].lower() for name, item in (items or {}).items()}
+
+
+@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
+    component = load(root, spec).component_spec
+    inputs = {"params": "dict"} | ({"key": "string"} if spec.keyed else {})
+    for port in spec.inputs:
+        if port.many:
+            inputs[port.name] = "list[string]"
+        else:
+            inputs |= {port.name: f"system.{port.kind.lower()}", f"{port.name}_digest": "string"}
+    assert types(component.inputs) == inputs
+
+    outputs = {}
+    for port in spec.outputs:
+        outputs[port.name] = f"system.{port.kind.lower()}"
+        if port.kind == "HTML":
+            outputs[files_artifact(port)] = "system.dataset"
+        if not port.copy_of:
+            outputs[f"{port.name}_digest"] = "string"
+        if port.name in LOCATED and not port.copy_of and spec.keyed == "system":
+            outputs[f"{port.name}_location"] = "string"
+    assert types(component.outputs) == outputs
+
+
+@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+def test_command_is_the_stage_command(spec: StageSpec, root: Path) -> None:
+    container = load(root, spec).component_spec.implementation.container
+    assert list(container.command) == ["voxveil", "stage", spec.command, "--executor-input", "{{$}}"]
+    assert not container.args
+
+
+@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+def test_resources_fit_the_stage(spec: StageSpec, root: Path) -> None:
+    resources = load_resources(root / "components" / spec.name / "resources.yaml")
+    assert resources.gpu == int(spec.gpu)
+    assert resources.image == ("gpu" if spec.torch else "cpu")
+
+
+@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+def test_readme_explains_every_input_and_output(spec: StageSpec, root: Path) -> None:
+    component = load(root, spec).component_spec
+    text = (root / "components" / spec.name / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+)` \|", text, re.M))
+    assert named == {*component.inputs, *component.outputs}
+    assert f"voxveil stage {spec.command}" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("image: gpu\n", "must have exactly the keys"),
+        (
+            "{image: tpu, cpu: '8', memory: 8Gi, gpu: 0, timeout_s: 1, retries: 0}",
+            "image: must be cpu or gpu",
+        ),
+        ("{image: cpu, cpu: 8, memory: 8Gi, gpu: 0, timeout_s: 1, retries: 0}", "cpu: must be text"),
+        ("{image: cpu, cpu: '8', memory: 8GiB, gpu: 0, timeout_s: 1, retries: 0}", "memory: must be text"),
+        (
+            "{image: cpu, cpu: '8', memory: 8Gi, gpu: 2, timeout_s: 1, retries: 0}",
+            "gpu: must be 0 or 1, got 2",
+        ),
+        (
+            "{image: cpu, cpu: '8', memory: 8Gi, gpu: 0, timeout_s: 0, retries: 0}",
+            "timeout_s: must be a whole",
+        ),
+        ("[", "not valid YAML"),
+    ],
+)
+def test_wrong_resources_are_named(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "resources.yaml"
+    path.write_text(text)
+    with pytest.raises(ParamsError, match=message):
+        load_resources(path)
+
+
+@pytest.mark.parametrize("folder", ["docker", "mlflow"])
+def test_no_init_file_hides_an_installed_package(folder: str, root: Path) -> None:
+    assert not list((root / folder).rglob("__init__.py"))
+
+
+def test_mlflow_and_docker_import_from_the_root_of_the_checkout(root: Path) -> None:
+    pytest.importorskip("mlflow", reason="needs the mlflow extra")
+    pytest.importorskip("docker", reason="needs the pipeline extra")
+    script = "import importlib.util as u; print(u.find_spec('mlflow').origin, u.find_spec('docker').origin)"
+    found = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert all(origin.endswith("__init__.py") and "site-packages" in origin for origin in found)
