@@ -1,0 +1,100 @@
+"""Small splits whose phones are known: each phone has two resonances of its own, each speaker a pitch.
+
+Two numbers seed a split, so it is the same every time; phones last 60 to 140 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
+from voxveil.audio.io import encode_flac
+from voxveil.corpus.phones import PHONES, SILENCE
+from voxveil.corpus.split import Phone, SplitWriter, Utterance
+from voxveil.corpus.trials import draw_trials, write_trials
+from voxveil.seeding import stream
+from voxveil.storage.atomic import write_json
+from voxveil.storage.done import finish
+
+#: Label -> resonances in Hz.
+SPOKEN: Mapping[str, tuple[float, float]] = {
+    "IY": (350.0, 2600.0),
+    "AA": (900.0, 1300.0),
+    "UW": (350.0, 800.0),
+    "EH": (650.0, 2000.0),
+    "S": (5000.0, 6500.0),
+}
+assert set(SPOKEN) < set(PHONES)
+
+
+def phone_speech(
+    speaker: int, utterance: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32], list[Phone]]:
+    """Return (audio (n,), F0 (K,), phones) of about 1.2 s, silence at both ends."""
+    draw = stream(5, "phone speech", speaker, utterance)
+    labels = [SILENCE]
+    while len(labels) < 11:
+        label = str(draw.choice(list(SPOKEN)))
+        if label != labels[-1]:
+            labels.append(label)
+    labels.append(SILENCE)
+    phones, start = [], 0.0
+    for label in labels:
+        seconds = float(draw.uniform(0.06, 0.14))
+        phones.append(Phone(start, seconds, label))
+        start += seconds
+    time = np.arange(int(start * SAMPLE_RATE)) / SAMPLE_RATE
+    hertz = (90 + 14 * speaker) * np.exp(0.15 * np.sin(2 * np.pi * 1.3 * time + speaker))
+    phase = np.cumsum(hertz) / SAMPLE_RATE
+    spectrum = np.fft.rfftfreq(len(time), 1 / SAMPLE_RATE)
+    pulses = np.diff(np.floor(phase), prepend=0.0) - hertz / SAMPLE_RATE
+    noise = 0.3 * draw.standard_normal(len(time))
+    audio = 1e-4 * draw.standard_normal(len(time))
+    for phone in phones:
+        if phone.label == SILENCE:
+            continue
+        shape = sum(1 / (1 + ((spectrum - f) / 90) ** 2) for f in SPOKEN[phone.label])
+        source = noise if phone.label == "S" else 4 * pulses
+        inside = (time >= phone.start) & (time < phone.start + phone.seconds)
+        audio += np.fft.irfft(np.fft.rfft(source) * shape, len(time)) * inside
+    f0 = np.zeros(frame_count(len(time)), np.float32)
+    for k in range(len(f0)):
+        sample = min(k * HOP, len(time) - 1)
+        label = next(
+            (p.label for p in phones if p.start <= sample / SAMPLE_RATE < p.start + p.seconds), SILENCE
+        )
+        f0[k] = 0.0 if label in (SILENCE, "S") else hertz[sample]
+    return (0.3 * audio / np.abs(audio).max()).astype(np.float32), f0, phones
+
+
+def write_phone_split(
+    folder: Path, speakers: range, utterances: int, *, phones: bool = True
+) -> list[Utterance]:
+    """Write a split with audio, F0 and (unless told otherwise) phones."""
+    written = []
+    with SplitWriter(folder) as writer:
+        for speaker in speakers:
+            for number in range(utterances):
+                audio, f0, timing = phone_speech(speaker, number)
+                item = Utterance(
+                    f"s{speaker:02d}-{number}", f"s{speaker:02d}", "FM"[speaker % 2], len(audio), ""
+                )
+                flac, _ = encode_flac(audio, item.id)
+                writer.add(item, flac, f0=f0, phones=timing if phones else None)
+                written.append(item)
+    return written
+
+
+def write_phone_corpus(folder: Path, *, phones: bool = True) -> None:
+    """Write finished outputs of prepare: ``public`` (8 speakers) and ``private`` (4)."""
+    facts = {"format": 1, "name": "made", "synthetic": True, "public": True, "revision": "cd" * 32}
+    write_phone_split(folder / "public" / "extractor", range(8), 6, phones=phones)
+    private = write_phone_split(folder / "private" / "private", range(8, 12), 3, phones=phones)
+    write_trials(folder / "private" / "trials", draw_trials(private, 1, 1))
+    for side in ("public", "private"):
+        write_json(folder / side / "corpus.json", facts)
+        finish(folder / side, "prepare", None)
