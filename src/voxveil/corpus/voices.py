@@ -18,8 +18,9 @@ from voxveil.seeding import stream
 __all__ = ["Delivery", "Voice", "deliver", "make_voice"]
 
 #: Base pitch in Hz and vocal-tract factor, by sex: lowest and highest value.
-_PITCH = {"M": (72.0, 128.0), "F": (140.0, 225.0)}
-_TRACT = {"M": (0.86, 1.06), "F": (1.02, 1.24)}
+_PITCH = {"M": (68.0, 138.0), "F": (138.0, 235.0)}
+_TRACT = {"M": (0.84, 1.08), "F": (1.0, 1.26)}
+_HIGHEST_PITCH = 340.0
 _FORMANTS = 6
 
 
@@ -94,17 +95,17 @@ def make_voice(seed: int, speaker: str, sex: str) -> Voice:
     base = math.exp(draw.uniform(math.log(low), math.log(high)))
     tract = draw.uniform(*_TRACT[sex])
     formants = tuple(
-        (100.0 * tract * draw.uniform(0.95, 1.05), draw.uniform(70, 130), draw.uniform(75, 140))
+        (100.0 * tract * draw.uniform(0.91, 1.09), draw.uniform(60, 140), draw.uniform(70, 150))
         for _ in range(_FORMANTS)
     )
-    tilt = draw.uniform(-45, 45)
+    tilt = draw.uniform(-75, 75)
     tone = tuple(
-        (frequency, int(np.clip(150 + share * tilt + draw.uniform(-15, 15), 60, 250)))
+        (frequency, int(np.clip(150 + share * tilt + draw.uniform(-30, 30), 50, 255)))
         for frequency, share in ((600, 0.5), (1200, 0.0), (2000, -0.5), (3000, -1.0))
     )
     return Voice(
         sex,
-        (base, base * draw.uniform(1.25, 1.6)),
+        (base, min(base * draw.uniform(1.25, 1.6), _HIGHEST_PITCH)),
         formants,
         tone,
         breath=int(draw.integers(0, 5)),
