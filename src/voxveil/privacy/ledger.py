@@ -73,7 +73,10 @@ class Ledger:
             raise PrivacyError(f"system {self._system}: no inputs to announce; nothing was released")
         _refuse_repeats(listed, self._system)
         _refuse_seeded(listed, self._system)
-        earlier = self._earlier_draws()
+        try:
+            earlier = self._earlier_draws()
+        except PrivacyError as error:
+            raise PrivacyError(f"{error}; nothing was released") from None
         release = Release(
             id=secrets.token_hex(16),
             purpose=self._purpose,

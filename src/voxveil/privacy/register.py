@@ -222,7 +222,7 @@ class S3Register:
                 response_checksum_validation="when_required",
             )
             try:
-                self._client = boto3.client("s3", endpoint_url=_endpoint(), config=options)
+                self._client = boto3.session.Session().client("s3", endpoint_url=_endpoint(), config=options)
             except Exception as error:
                 raise PrivacyError(f"{self._failure(error, 'reached')}; nothing was released") from None
         return self._client
