@@ -1,9 +1,9 @@
 """Stage prepare: read or speak the corpus, split it by speaker, track F0, draw trials.
 
 Writes ``public/{extractor,pool,attacker}`` and ``private/private`` (each a
-:class:`~voxveil.corpus.split.Split`), ``public/lists.json``, ``private/trials`` and a
-``corpus.json`` of facts on each side. Equal parameters and files give equal bytes, whatever
-the number of workers.
+:class:`~voxveil.corpus.split.Split`), ``public/lists.json``, ``private/trials``, and on each
+side ``corpus.json`` (facts) and ``exceptions.json`` (what was skipped, who has no voiced frame).
+Equal parameters and files give equal bytes, whatever the number of workers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run(context: StageContext) -> None:
         draw_trials(kept, params.enrolment_utterances, seed),
     )
     for side, public in (("public", True), (_PRIVATE, params.public)):
-        _write_facts(context.outputs[side] / "corpus.json", source, facts[side], overlaps(lists), public)
+        _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public)
 
 
 def _lists(
@@ -155,7 +155,7 @@ def _bad(bad: Bad, context: StageContext, facts: _Facts, *, show: bool) -> None:
             f"{bad.reason} (utterance {bad.utterance}; prepare.on_bad_audio: skip goes on without it)"
         )
     facts.skipped.append({"utterance": bad.utterance, "reason": bad.reason})
-    what = f"{bad.utterance}: {bad.reason}" if show else "a private utterance; see corpus.json"
+    what = f"{bad.utterance}: {bad.reason}" if show else "a private utterance; exceptions.json says which"
     print(f"prepare: skipped {what}", file=sys.stderr)
 
 
@@ -181,11 +181,11 @@ def _count(facts: _Facts, name: str, written: Sequence[tuple[Clip, Prepared]], c
 
 
 def _write_facts(
-    path: Path, source: Source, facts: _Facts, shared: list[dict[str, object]], public: bool
+    folder: Path, source: Source, facts: _Facts, shared: list[dict[str, object]], public: bool
 ) -> None:
     lines = "".join(f"{sha}  {item}\n" for item, sha in sorted(facts.digests.items()))
     write_json(
-        path,
+        folder / "corpus.json",
         {
             "format": 1,
             "name": source.name,
@@ -195,9 +195,14 @@ def _write_facts(
             "splits": facts.splits,
             "overlaps": shared,
             "phones": list(PHONES) if facts.timed else [],
-            "skipped": facts.skipped,
+            "skipped": len(facts.skipped),
             "flags": dict(facts.flags),
             "clipped_samples": facts.clipped,
-            "speakers_without_voiced_frames": facts.unvoiced,
+            "speakers_without_voiced_frames": len(facts.unvoiced),
         },
+    )
+    # Ids and file names stay in this output; corpus.json travels on with what is released.
+    write_json(
+        folder / "exceptions.json",
+        {"skipped": facts.skipped, "speakers_without_voiced_frames": facts.unvoiced},
     )
