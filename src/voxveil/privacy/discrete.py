@@ -33,6 +33,8 @@ _DENOMINATOR_BITS = 56
 _NUMERATOR_BITS = 10
 #: Above this epsilon a grid of 2^-20 practically never moves: that is no noise, and is spelt so.
 _LARGEST_EPSILON = 2.0**40
+#: Draws at a time: an hour of speech needs 10^8, and each takes some hundred bytes on the way.
+_BLOCK = 2**18
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,12 @@ def discrete_laplace(count: int, rate: Rate, words: Words) -> NDArray[np.int64]:
         words: Where the randomness comes from.
     """
     result = np.empty(count, np.int64)
-    pending = np.arange(count)
-    while len(pending):
-        values, accepted = _candidates(len(pending), rate, words)
-        result[pending[accepted]] = values[accepted]
-        pending = pending[~accepted]
+    for start in range(0, count, _BLOCK):
+        pending = np.arange(start, min(start + _BLOCK, count))
+        while len(pending):
+            values, accepted = _candidates(len(pending), rate, words)
+            result[pending[accepted]] = values[accepted]
+            pending = pending[~accepted]
     return result
 
 

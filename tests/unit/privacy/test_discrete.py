@@ -140,6 +140,20 @@ def test_edge_words_end_and_give_integers() -> None:
     assert len(discrete_laplace(0, rate_for(1.0, 1), SystemNoise().words)) == 0
 
 
+def test_many_draws_are_made_in_blocks_of_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("voxveil.privacy.discrete._BLOCK", 1000)
+    asked: list[int] = []
+    words = SeededWords("blocks")
+
+    def counted(count: int) -> np.ndarray:
+        asked.append(count)
+        return words(count)
+
+    draws = discrete_laplace(50_500, rate_for(0.5, 1), counted)
+    assert max(asked) == 1000
+    assert chi_square(draws, 0.5, 10) > 1e-4
+
+
 def test_a_draw_that_would_overflow_is_refused() -> None:
     calls = 0
 
