@@ -41,6 +41,9 @@ def build(values: Params, place: Place) -> Any:
     @dsl.pipeline(name=NAME, description=DESCRIPTION)
     def train_and_evaluate(params: dict = to_mapping(values)):  # noqa: B008
         corpus = place(prepare(params=params), "prepare")
+        if values.prepare.source != "embedded":
+            # The corpus lies outside the store, where Kubeflow cannot see that it changed.
+            corpus.set_caching_options(False)
         public = take("public", corpus)
         private = take("private", corpus)
 

@@ -166,6 +166,17 @@ def test_caching_is_off_in_the_file_for_noise_and_attacks(pipeline: Pipeline) ->
     assert {"anonymize", "train_attacker", "score"} <= uncached
 
 
+def test_a_corpus_outside_the_store_is_never_cached(root: Path) -> None:
+    import dataclasses
+
+    params = compose(root / "params/tiny.yaml")
+    outside = dataclasses.replace(params, prepare=dataclasses.replace(params.prepare, source="/data/corpus"))
+    pipeline = read_pipeline(compile_pipeline(root, outside, Images("a@sha256:0", "b@sha256:0")))
+    assert not next(task for task in pipeline.tasks if task.title == "prepare").cached
+    # What comes after it takes its digest as a parameter, so it may be cached.
+    assert next(task for task in pipeline.tasks if task.title == "train_speaker").cached
+
+
 def test_gpu_stages_get_one_gpu_a_selector_and_a_toleration(text: str, pipeline: Pipeline) -> None:
     executors = yaml.safe_load(text.split("\n---\n")[0])["deploymentSpec"]["executors"]
     for task in pipeline.tasks:

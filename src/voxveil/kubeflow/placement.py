@@ -9,7 +9,7 @@ from typing import Any
 from voxveil.kubeflow.resources import Images, Resources, load_resources
 from voxveil.stages.registry import StageSpec, stage_spec
 
-__all__ = ["CHECKPOINTS", "CONFIG_MAP", "SECRET", "STAGE_LABEL", "Place", "placer"]
+__all__ = ["CHECKPOINTS", "CHECKPOINT_CLAIM", "CONFIG_MAP", "SECRET", "STAGE_LABEL", "Place", "placer"]
 
 #: Label of every pod: the stem of its stage.
 STAGE_LABEL = "voxveil/stage"
