@@ -60,7 +60,7 @@ def chi_square(draws: np.ndarray, rate: float, reach: int) -> float:
     values = np.arange(-reach, reach + 1)
     law = (1 - q) / (1 + q) * q ** np.abs(values)
     tail = (1 - law.sum()) / 2
-    counts = [(draws < -reach).sum(), *((draws == v).sum() for v in values), (draws > reach).sum()]
+    counts = np.bincount(np.clip(draws, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3)
     return float(stats.chisquare(counts, np.array([tail, *law, tail]) * len(draws)).pvalue)
 
 
