@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.audio.io import encode_flac
+from voxveil.config import parse_params
+from voxveil.config.compose import params_text
 from voxveil.corpus.phones import PHONES, SILENCE
 from voxveil.corpus.split import Phone, SplitWriter, Utterance
 from voxveil.corpus.trials import draw_trials, write_trials
 from voxveil.seeding import stream
+from voxveil.stages.run import run_stage
 from voxveil.storage.atomic import write_json
 from voxveil.storage.done import finish
 
@@ -47,20 +51,21 @@ def phone_speech(
         seconds = float(draw.uniform(0.06, 0.14))
         phones.append(Phone(start, seconds, label))
         start += seconds
-    time = np.arange(int(start * SAMPLE_RATE)) / SAMPLE_RATE
+    # A multiple of the hop: odd lengths would make the transforms below ten times slower.
+    time = np.arange(int(start * SAMPLE_RATE) // HOP * HOP) / SAMPLE_RATE
     hertz = (90 + 14 * speaker) * np.exp(0.15 * np.sin(2 * np.pi * 1.3 * time + speaker))
     phase = np.cumsum(hertz) / SAMPLE_RATE
     spectrum = np.fft.rfftfreq(len(time), 1 / SAMPLE_RATE)
-    pulses = np.diff(np.floor(phase), prepend=0.0) - hertz / SAMPLE_RATE
-    noise = 0.3 * draw.standard_normal(len(time))
+    pulses = np.fft.rfft(4 * (np.diff(np.floor(phase), prepend=0.0) - hertz / SAMPLE_RATE))
+    noise = np.fft.rfft(0.3 * draw.standard_normal(len(time)))
     audio = 1e-4 * draw.standard_normal(len(time))
-    for phone in phones:
-        if phone.label == SILENCE:
-            continue
-        shape = sum(1 / (1 + ((spectrum - f) / 90) ** 2) for f in SPOKEN[phone.label])
-        source = noise if phone.label == "S" else 4 * pulses
-        inside = (time >= phone.start) & (time < phone.start + phone.seconds)
-        audio += np.fft.irfft(np.fft.rfft(source) * shape, len(time)) * inside
+    for label, formants in SPOKEN.items():
+        shape = sum(1 / (1 + ((spectrum - f) / 90) ** 2) for f in formants)
+        spoken = np.fft.irfft((noise if label == "S" else pulses) * shape, len(time))
+        for phone in phones:
+            if phone.label == label:
+                inside = (time >= phone.start) & (time < phone.start + phone.seconds)
+                audio += spoken * inside
     f0 = np.zeros(frame_count(len(time)), np.float32)
     for k in range(len(f0)):
         sample = min(k * HOP, len(time) - 1)
@@ -98,3 +103,47 @@ def write_phone_corpus(folder: Path, *, phones: bool = True) -> None:
     for side in ("public", "private"):
         write_json(folder / side / "corpus.json", facts)
         finish(folder / side, "prepare", None)
+
+
+def write_params(path: Path, **sections: Mapping[str, Any]) -> Path:
+    """Write a complete params file with the smallest sizes that learn; ``sections`` override."""
+    content: dict[str, dict[str, Any]] = {
+        "base": {"scale": "made", "seed": 3, "threads": 1},
+        "systems": {"original": {"kind": "original"}, "anon": {}},
+        "train_pitch": {
+            "channels": 4,
+            "steps": 12,
+            "batch": 8,
+            "variants": {
+                "plain": {},
+                "dp": {"mechanism": "laplace", "epsilon": 10},
+                "weak": {"mechanism": "laplace", "epsilon": 1e6},
+            },
+        },
+        "train_content": {
+            "bottleneck": 16,
+            "hidden": 32,
+            "factor": 12,
+            "layers": 2,
+            "steps": 80,
+            "chunk_frames": 60,
+            "variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
+        },
+    }
+    for name, values in sections.items():
+        content[name] |= values
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(params_text(parse_params(content)))
+    return path
+
+
+def run_trained(stage: str, key: str, corpus: Path, out: Path, **sections: Mapping[str, Any]) -> Path:
+    """Run train_pitch or train_content on :func:`write_phone_corpus`; return the model folder."""
+    run_stage(
+        stage,
+        write_params(out / "params.yaml", **sections),
+        {"public": corpus / "public"},
+        {"model": out / "model", "metrics": out / "metrics.json", "curve": out / "curve.csv"},
+        key=key,
+    )
+    return out / "model"

@@ -93,8 +93,9 @@ class ContentExtractor:
         Returns:
             (K, M) float32, K = n // 160 + 1, each row of L1 norm 1, with its loss per vector.
         """
-        released = self.mechanism.release(norm1(self._bottleneck(audio)), noise)
-        return released.map(lambda value: value.astype(np.float32))
+        # The mechanism sees the vectors as they are, so that it can refuse NaN; norm1 is idempotent.
+        released = self.mechanism.release(self._bottleneck(audio), noise)
+        return released.map(lambda value: norm1(value).astype(np.float32))
 
     def before_noise(self, audio: NDArray[Any]) -> NDArray[np.float64]:
         """Return the (K, M) vectors of L1 norm 1 that a release would perturb.
@@ -126,6 +127,8 @@ class ContentExtractor:
         value = np.asarray(audio)
         if value.ndim != 1 or not value.size:
             raise InputError(f"audio must be one channel of at least one sample, got shape {value.shape}")
+        if not np.isfinite(value).all():
+            raise InputError("audio has NaN or infinite samples; nothing was released")
         with torch.no_grad():
             mel = log_mel(torch.from_numpy(value).to(self._device, torch.float32)[None])
             encoded = self._model.encode(mel, torch.ones(mel.shape[:2], device=self._device))[0]

@@ -1,0 +1,109 @@
+"""Stage transcribe: a real recognizer on clear, on broken and on missing speech."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.made_phones import run_trained, write_params, write_phone_corpus  # noqa: E402
+
+from voxveil.audio.io import encode_flac  # noqa: E402
+from voxveil.corpus.split import Split, SplitWriter  # noqa: E402
+from voxveil.errors import IncompleteInputError, InputError  # noqa: E402
+from voxveil.stages.run import run_stage  # noqa: E402
+from voxveil.storage.done import finish  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus, a trained recognizer, and released speech: clear, noise, silence, one trial short."""
+    folder = tmp_path_factory.mktemp("made")
+    write_phone_corpus(folder)
+    run_trained("train_content", "plain", folder, folder / "recognizer")
+    private = Split(folder / "private" / "private")
+    rng = np.random.default_rng(0)
+    absent = first_trial(folder)
+    for name in ("clear", "noise", "silence", "short"):
+        with SplitWriter(folder / name) as writer:
+            for utterance in private:
+                if name == "short" and utterance.id == absent:
+                    continue
+                audio = private.audio(utterance.id)
+                if name in ("noise", "silence"):
+                    level = 0.1 if name == "noise" else 1e-4
+                    audio = (level * rng.standard_normal(len(audio))).astype(np.float32)
+                writer.add(utterance, encode_flac(audio, utterance.id)[0])
+        finish(folder / name, "anonymize", "any")
+    return folder
+
+
+def first_trial(made: Path) -> str:
+    return (made / "private" / "trials" / "trials.txt").read_text().split()[1]
+
+
+def transcribe(
+    made: Path, released: str, out: Path, *, key: str = "anon", private: Path | None = None
+) -> dict:
+    run_stage(
+        "transcribe",
+        write_params(out / "params.yaml"),
+        {
+            "recognizer": made / "recognizer" / "model",
+            "released": made / released,
+            "private": private or made / "private",
+        },
+        {"transcripts": out / "transcripts"},
+        key=key,
+    )
+    return json.loads((out / "transcripts" / "transcripts.json").read_text())
+
+
+def test_clear_speech_is_understood_and_noise_is_not(made: Path, tmp_path: Path) -> None:
+    clear = transcribe(made, "clear", tmp_path / "clear", key="original")
+    noise = transcribe(made, "noise", tmp_path / "noise")
+    assert clear["per"]["value"] < 40 < 70 < noise["per"]["value"]
+    low, high = clear["per"]["ci95"]
+    assert low <= clear["per"]["value"] <= high
+    assert clear["per"]["speakers"] == 4 and clear["per"]["unit"] == "%"
+    # One of three utterances of each speaker is enrolment; only trials are transcribed.
+    assert len(clear["utterances"]) == 8 == clear["per"]["utterances"]
+    rows = clear["utterances"].values()
+    errors = sum(row["substitutions"] + row["deletions"] + row["insertions"] for row in rows)
+    assert clear["per"]["value"] == pytest.approx(100 * errors / sum(row["reference"] for row in rows))
+    assert all(row["reference"] == len(row["said"].split()) for row in rows)
+    assert clear["recognizer"]["loss"]["epsilon"] == "inf"
+
+
+def test_equal_runs_write_equal_bytes(made: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        transcribe(made, "clear", tmp_path / name)
+    files = [(tmp_path / name / "transcripts" / "transcripts.json").read_bytes() for name in ("a", "b")]
+    assert files[0] == files[1]
+
+
+def test_a_missing_utterance_stops_it_by_name(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(IncompleteInputError, match=first_trial(made)):
+        transcribe(made, "short", tmp_path)
+    assert not (tmp_path / "transcripts").exists()
+
+
+def test_a_recogniser_that_fails_on_unprotected_speech_is_a_setup_fault(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"transcribe\[original\].*unprotected speech"):
+        transcribe(made, "silence", tmp_path, key="original")
+
+
+def test_a_corpus_without_phones_stops_in_one_line(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "private", tmp_path / "private")
+    (tmp_path / "private" / "private" / "phones.ctm").unlink()
+    (tmp_path / "private" / "_DONE.json").unlink()
+    finish(tmp_path / "private", "prepare", None)
+    with pytest.raises(IncompleteInputError, match="no phone timing, and transcribe needs it"):
+        transcribe(made, "clear", tmp_path / "out", private=tmp_path / "private")
