@@ -73,23 +73,19 @@ def subsampled_histogram(histogram: FloatArray, n_references: int) -> FloatArray
         raise ValueError(f"n_references must be in 2..{histogram.size}, got {n_references}")
     drawn = n_references - 1
     result = np.zeros(n_references)
-    stronger = np.flatnonzero(histogram).astype(np.float64)
-    # log of C(m, j) C(others - m, drawn - j) / C(others, drawn), one column of ranks at a time
-    rest = others - stronger
-    total = _log_choose(np.array(float(others)), np.array(float(drawn)))
+    stronger = np.flatnonzero(histogram)
+    log_factorial: FloatArray = gammaln(np.arange(1, others + 2))
+
+    def log_choose(n: IntArray, k: int) -> FloatArray:
+        result: FloatArray = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+        return result
+
+    # C(m, j) C(others - m, drawn - j) / C(others, drawn), one number of stronger references j at a time
+    total = float(log_choose(np.array([others]), drawn)[0])
     for j in range(n_references):
-        possible = (j <= stronger) & (drawn - j <= rest)
-        m, r = stronger[possible], rest[possible]
+        m = stronger[(stronger >= j) & (others - stronger >= drawn - j)]
         if m.size:
-            chance = np.exp(
-                _log_choose(m, np.array(float(j))) + _log_choose(r, np.array(float(drawn - j))) - total
-            )
-            result[j] = histogram[m.astype(np.int64)] @ chance
-    return result
-
-
-def _log_choose(n: FloatArray, k: FloatArray) -> FloatArray:
-    result: FloatArray = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+            result[j] = histogram[m] @ np.exp(log_choose(m, j) + log_choose(others - m, drawn - j) - total)
     return result
 
 

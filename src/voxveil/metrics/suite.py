@@ -22,6 +22,7 @@ from voxveil.metrics.ranks import Ranks, permuted_histograms, rank_inputs, speak
 
 __all__ = ["SuiteOptions", "evaluate_scores", "rank_values", "trial_values"]
 
+_BLOCK_ENTRIES = 2_000_000
 _NO_RANKS = "no scores of every input against the same references"
 
 
@@ -112,15 +113,23 @@ def trial_values(
     return out, bins
 
 
-def rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], betabinomial.BetaBinomialFits]:
-    """Return every rank metric of R histograms, and the beta-binomial fits.
+def rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
+    """Return every rank metric of R histograms, and the limits their beta-binomial fits ended in.
 
     Args:
         histograms: Weights of ranks 1..N, shape ``(R, N)``.
 
     Returns:
-        Values by name, shape ``(R,)``; infinite where unbounded.
+        Values by name, shape ``(R,)``, infinite where unbounded; and the name of the limit, "" where the
+        fit is finite.
     """
+    step = max(1, _BLOCK_ENTRIES // histograms.shape[1])
+    parts = [_rank_values(histograms[start : start + step]) for start in range(0, histograms.shape[0], step)]
+    values = {name: np.concatenate([part[0][name] for part in parts]) for name in parts[0][0]}
+    return values, tuple(limit for part in parts for limit in part[1])
+
+
+def _rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
     fits = betabinomial.fit_betabinomial(histograms)
     result: dict[str, FloatArray] = {}
     for suffix, gamma in (("", histograms / histograms.sum(1, keepdims=True)), ("_bb", fits.gamma)):
@@ -134,14 +143,14 @@ def rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], betabino
             result["eps_max_rank_positive"] = llr.max(1)
         else:
             result["eps_max_rank_empirical"] = np.abs(llr).max(1)
-    return result, fits
+    return result, fits.limit
 
 
 def _single_rank_values(ranks: RankSet, ranked: Ranks) -> tuple[Values, dict[str, dict[str, float]]]:
     histogram = ranked.histogram()
-    arrays, fits = rank_values(histogram[None])
+    arrays, limits = rank_values(histogram[None])
     out = Values({name: float(array[0]) for name, array in arrays.items()})
-    limit = f"the beta-binomial fit has no finite maximum (limit: {fits.limit[0]})" if fits.limit[0] else ""
+    limit = f"the beta-binomial fit has no finite maximum (limit: {limits[0]})" if limits[0] else ""
     for name, value in out.value.items():
         if np.isinf(value):
             empty = int(np.count_nonzero(histogram == 0))
@@ -216,7 +225,8 @@ def _rank_replicates(
     first = np.stack([(ranked.best == 1)[ranked.own == s].sum() for s in speakers])
     total = np.bincount(ranked.own)[speakers]
     ci["linkability_legal"] = (weights @ first) / (weights @ total)
-    null["linkability_legal"] = null["identification_rate"] / 100
+    if not ranked.n_tied:  # its ties are wins, the histogram's are spread
+        null["linkability_legal"] = null["identification_rate"] / 100
     try:
         outcomes = legal.singling_out_outcomes(ranks)
         ci["singling_out"] = (weights @ outcomes) / speakers.size
