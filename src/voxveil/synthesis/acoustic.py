@@ -46,14 +46,12 @@ class AcousticSize:
 class _Block(nn.Module):
     def __init__(self, channels: int, dilation: int) -> None:
         super().__init__()
-        self.mix = nn.Conv1d(channels, 2 * channels, 3, padding=dilation, dilation=dilation)
-        self.condition = nn.Conv1d(channels, 2 * channels, 1)
+        self.mix = nn.Conv1d(channels, channels, 3, padding=dilation, dilation=dilation)
         self.leave = nn.Conv1d(channels, channels, 1)
 
     def forward(self, hidden: torch.Tensor, voice: torch.Tensor) -> torch.Tensor:
         scale = torch.rsqrt(hidden.square().mean(dim=1, keepdim=True) + 1e-5)
-        signal, gate = (self.mix(hidden * scale) + self.condition(voice)).chunk(2, dim=1)
-        result: torch.Tensor = hidden + self.leave(torch.tanh(signal) * torch.sigmoid(gate))
+        result: torch.Tensor = hidden + self.leave(functional.silu(self.mix(hidden * scale) + voice))
         return result
 
 
@@ -68,7 +66,7 @@ class AcousticModel(nn.Module):
         self.size = size
         self.register_buffer("mel_mean", torch.zeros(MEL_BANDS))
         self.register_buffer("mel_sd", torch.ones(MEL_BANDS))
-        self.content = nn.Conv1d(size.content, size.channels, 5, padding=2)
+        self.content = nn.Conv1d(size.content, size.channels, 3, padding=1)
         self.pitch = nn.Conv1d(2, size.channels, 5, padding=2)
         self.target = nn.Linear(size.embedding, size.channels)
         self.blocks = nn.ModuleList(
