@@ -25,6 +25,7 @@ EPILOG = """examples:
 """
 
 _PAIRS = Path("demo-audio")
+_PAIRS_SHOWN = 3
 
 
 class PipelineError(VoxveilError):
@@ -123,15 +124,19 @@ def _results(root: Path, params: Params) -> str:
 
 
 def _unpack_pairs(root: Path, params: Params) -> int:
-    """Put three original/anonymized pairs of different systems side by side; return how many."""
-    count = 0
+    """Put three original/anonymized pairs into one folder, of as many systems as there are."""
+    systems = [name for name, each in params.systems.items() if each.kind != "original"]
+    rows = {
+        name: read_json(root / "outputs/samples" / name / "samples.json")["utterances"] for name in systems
+    }
+    longest = max((len(samples) for samples in rows.values()), default=0)
+    # One pair of each system before a second one of any; the most private system is usually the last.
+    order = [
+        (name, rows[name][i]) for i in range(longest) for name in reversed(systems) if i < len(rows[name])
+    ]
     with whole_directory(root / _PAIRS) as folder:
-        for system in (name for name, each in params.systems.items() if each.kind != "original"):
-            source = root / "outputs/samples" / system
-            for sample in read_json(source / "samples.json")["utterances"][: 3 - count]:
-                utterance = sample["utterance"]
-                for state in ("original", "anonymized"):
-                    data = (source / f"{utterance}.{state}.flac").read_bytes()
-                    write_bytes(folder / f"{system}.{utterance}.{state}.flac", data)
-                count += 1
-    return count
+        for system, sample in order[:_PAIRS_SHOWN]:
+            for state in ("original", "anonymized"):
+                data = (root / "outputs/samples" / system / sample[state]).read_bytes()
+                write_bytes(folder / f"{system}.{sample['utterance']}.{state}.flac", data)
+    return len(order[:_PAIRS_SHOWN])
