@@ -9,8 +9,7 @@ itself after one period (normalised cross-correlation), for at least three frame
 
 from __future__ import annotations
 
-import contextlib
-import io
+import threading
 import warnings
 
 import numpy as np
@@ -29,6 +28,8 @@ F0_MAX = 400.0
 #: 0.35 at the lag YAAPT picks, 19 of 20 voiced frames of clean speech pass 0.6.
 PERIODICITY = 0.5
 
+#: ``warnings.catch_warnings`` swaps state of the whole process: one thread at a time.
+_WARNINGS = threading.Lock()
 _FRAME_MS = 35.0
 _FRAME = int(_FRAME_MS * SAMPLE_RATE / 1000)
 _FILTER_ORDER = 150
@@ -85,11 +86,9 @@ def _yaapt(samples: Track) -> tuple[Track, Track]:
         raise MissingExtraError("AMFM_decompy", "data") from None
     signal = basic.SignalObj(samples, SAMPLE_RATE)
     # It prints and warns about empty means where nothing is voiced; that outcome is expected here.
-    with (
-        warnings.catch_warnings(),
-        np.errstate(all="ignore"),
-        contextlib.redirect_stdout(io.StringIO()),
-    ):
+    # A redirected stdout would stay redirected where two threads overlap.
+    pYAAPT.print = _say_nothing
+    with _WARNINGS, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             track = pYAAPT.yaapt(
@@ -105,6 +104,10 @@ def _yaapt(samples: Track) -> tuple[Track, Track]:
             # No voiced frame, or too few for its interpolation (numpy raises from inside YAAPT).
             return np.zeros(0), np.zeros(0)
     return np.nan_to_num(np.asarray(track.samp_values, dtype=np.float64)), signal.filtered
+
+
+def _say_nothing(*_: object) -> None:
+    """Stand in for ``print`` inside pYAAPT."""
 
 
 def _one_lag_shorter(f0: Track) -> Track:
