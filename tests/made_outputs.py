@@ -96,6 +96,7 @@ def make_outputs(
     speakers: int = 8,
     utterances: int = 6,
     mark: str = "",
+    samples: bool = True,
     seed: int = 1,
 ) -> Params:
     """Write everything up to ``evaluate`` under ``root/outputs``, and ``root/params.yaml``."""
@@ -117,7 +118,7 @@ def make_outputs(
             {"per": {"value": made.per, "ci95": [made.per - 2, made.per + 2], "unit": "%"}},
         )
         finish(out / "transcribe" / name, "transcribe", name)
-        _samples(out / "samples" / name, name, facts, [t[1] for t in trials][:2], seed)
+        _samples(out / "samples" / name, name, facts, [t[1] for t in trials][:2] if samples else [], seed)
     return write_params(root / "params.yaml", systems)
 
 

@@ -146,12 +146,13 @@ def _figures(summaries: Sequence[Summary], pictures: Mapping[str, Picture]) -> s
     parts = []
     for name, caption in captions.items():
         picture = pictures[name]
-        parts.append(
-            '<figure><picture><source media="screen and (prefers-color-scheme: dark)"'
-            f' srcset="{_data(picture.dark)}"><img src="{_data(picture.light)}"'
-            f' alt="{escape(_spoken(name, summaries), quote=True)}"></picture>'
-            f"<figcaption>{caption}</figcaption></figure>"
+        alt = escape(_spoken(name, summaries), quote=True)
+        # Two images and a style rule, since <picture> keeps its dark source when it is printed.
+        images = "".join(
+            f'<img class="{ground}" src="{_data(png)}" alt="{alt}">'
+            for ground, png in (("light", picture.light), ("dark", picture.dark))
         )
+        parts.append(f'<figure><div class="scroll">{images}</div><figcaption>{caption}</figcaption></figure>')
     return "<section><h2>Figures</h2>\n" + "\n".join(parts) + "</section>"
 
 

@@ -37,6 +37,10 @@ td small, th small { display: block; color: var(--soft); font-weight: 400; }
 tr.nothing td, tr.nothing th { font-style: italic; background: var(--ground); }
 figure { margin: 1rem 0; }
 figure img { width: 100%; height: auto; display: block; }
+figure img.dark { display: none; }
+@media screen and (prefers-color-scheme: dark) {
+  figure img.light { display: none; } figure img.dark { display: block; }
+}
 figcaption { color: var(--soft); font-size: .92rem; max-width: 52rem; }
 audio { width: 100%; min-width: 9rem; max-width: 16rem; height: 2.2rem; display: block; }
 .pairs { display: grid; gap: .75rem; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); }
@@ -61,10 +65,10 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; border-top: 1p
   .cards td.blank { display: none; }
   table.wide { width: max-content; } table.wide caption { max-width: 85vw; }
   .wide th:first-child { position: sticky; left: 0; background: var(--card); }
-  figure picture { display: block; overflow-x: auto; }
   figure img { width: auto; max-width: none; height: 20rem; }
   dl.terms { grid-template-columns: minmax(0, 1fr); } dl.terms dd { margin-bottom: .5rem; }
 }
+@page { size: A4 landscape; margin: 1.2cm; }
 @media print {
   body { background: #fff; font-size: 10pt; } main { max-width: none; padding: 0; }
   .listen { display: none; } table, figure, .note { break-inside: avoid; } h2, h3 { break-after: avoid; }

@@ -26,7 +26,7 @@ __all__ = ["Sink", "Training", "training_sink"]
 Sink = Callable[[int, dict[str, float]], None]
 
 #: How long a finished stage waits for its last points to arrive, in seconds.
-_PATIENCE = 45.0
+_PATIENCE = 300.0
 _BATCH = 200
 
 
