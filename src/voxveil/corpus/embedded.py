@@ -83,6 +83,7 @@ class EmbeddedSource:
             clip.text.capitalize() + ".", manner.voice.variant(), rate=manner.rate, pitch=manner.pitch
         )
         audio = _resample(speech.samples, speech.rate)
+        audio = np.convolve(audio, manner.voice.colour)[: len(audio)]
         audio *= manner.peak / np.abs(audio).max()
         audio += stream(self.seed, "room", clip.id).normal(0.0, manner.noise, len(audio))
         phones = phones_from_espeak(speech.events, len(audio) / SAMPLE_RATE, clip.id)

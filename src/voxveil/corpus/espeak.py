@@ -109,6 +109,8 @@ def speak(text: str, variant: str, *, rate: int, pitch: int) -> Speech:
         )
         if sample_rate <= 0:
             raise InputError(f"espeak-ng could not start from {home} (code {sample_rate})")
+        # Roughness comes from the C library's generator, which espeak-ng seeds with the process id.
+        ctypes.CDLL(None).srand(1)
         library.espeak_SetSynthCallback(callback)
         _check(library.espeak_SetVoiceByName(b"en-us+voxveil"), "voice en-us")
         _check(library.espeak_SetParameter(_RATE, rate, 0), f"rate {rate}")
@@ -139,8 +141,6 @@ def _fresh_library() -> Iterator[ctypes.CDLL]:
     import _ctypes
 
     library = ctypes.CDLL(str(_loader().get_library_path()))
-    # Breath and roughness come from the C library's generator.
-    ctypes.CDLL(None).srand(1)
     try:
         yield library
     finally:

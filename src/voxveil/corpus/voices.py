@@ -1,9 +1,10 @@
 """The speakers of the embedded corpus: espeak-ng voice variants drawn from a seed.
 
 A speaker differs from another in pitch and its range, in the length of the vocal tract
-(all formants), in each formant's own place, height and width, in spectral tilt, breath,
+(all formants), in each formant's own place, height and width, in the long-term spectrum,
 roughness, stress and tempo. The speaker's utterances differ among themselves in tempo, pitch,
-level, and slightly in the formants: same-speaker trials are not trivial.
+level, and slightly in the formants: same-speaker trials are not trivial. espeak-ng's breath
+noise is left out: it differs from one process to the next.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _PITCH = {"M": (68.0, 138.0), "F": (138.0, 235.0)}
 _TRACT = {"M": (0.84, 1.08), "F": (1.0, 1.26)}
 _HIGHEST_PITCH = 340.0
 _FORMANTS = 6
+_COLOUR_TAPS = 3
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,7 @@ class Voice:
         sex: ``F`` or ``M``.
         pitch: Lowest and highest F0 of the intonation, in Hz.
         formants: Percent of espeak-ng's (frequency, height, width), for formants 0 to 5.
-        tone: (Hz, amplitude) points of the long-term spectrum.
-        breath: Breath amplitude of formants 1 to 3.
+        colour: FIR filter behind the voice, first tap 1: the speaker's long-term spectrum.
         roughness: 0 to 7.
         flutter: Slow pitch variation, 0 to 10.
         stress: Percent by which stressed syllables are longer.
@@ -43,8 +44,7 @@ class Voice:
     sex: str
     pitch: tuple[float, float]
     formants: tuple[tuple[float, float, float], ...]
-    tone: tuple[tuple[int, int], ...]
-    breath: int
+    colour: tuple[float, ...]
     roughness: int
     flutter: int
     stress: int
@@ -60,14 +60,11 @@ class Voice:
             f"roughness {self.roughness}",
             f"flutter {self.flutter}",
             f"stressAdd 0 0 0 0 0 0 {self.stress} {self.stress}",
-            "tone " + " ".join(f"{frequency} {amplitude}" for frequency, amplitude in self.tone),
         ]
         lines += [
             f"formant {index} {frequency:.1f} {height:.0f} {width:.0f}"
             for index, (frequency, height, width) in enumerate(self.formants)
         ]
-        if self.breath:
-            lines.append(f"breath 0 {self.breath} {self.breath} {self.breath} 0 0 0 0")
         return "\n".join(lines) + "\n"
 
 
@@ -98,17 +95,11 @@ def make_voice(seed: int, speaker: str, sex: str) -> Voice:
         (100.0 * tract * draw.uniform(0.91, 1.09), draw.uniform(60, 140), draw.uniform(70, 150))
         for _ in range(_FORMANTS)
     )
-    tilt = draw.uniform(-75, 75)
-    tone = tuple(
-        (frequency, int(np.clip(150 + share * tilt + draw.uniform(-30, 30), 50, 255)))
-        for frequency, share in ((600, 0.5), (1200, 0.0), (2000, -0.5), (3000, -1.0))
-    )
     return Voice(
         sex,
         (base, min(base * draw.uniform(1.25, 1.6), _HIGHEST_PITCH)),
         formants,
-        tone,
-        breath=int(draw.integers(0, 5)),
+        colour=(1.0, draw.uniform(-0.7, 0.7), *draw.uniform(-0.25, 0.25, _COLOUR_TAPS).tolist()),
         roughness=int(draw.integers(0, 4)),
         flutter=int(draw.integers(1, 8)),
         stress=int(draw.integers(-10, 25)),

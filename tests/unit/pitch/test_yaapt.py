@@ -47,7 +47,9 @@ def test_silence_between_vowels_is_unvoiced() -> None:
     assert np.median(f0[110:140]) == pytest.approx(180, rel=0.02)
 
 
-@pytest.mark.parametrize("samples", [1, 2, 159, 160, 161, 800, 1599, 1600, 1601, 2400, 15_999, 16_000, 16_159])
+@pytest.mark.parametrize(
+    "samples", [1, 2, 159, 160, 161, 800, 1599, 1600, 1601, 2400, 15_999, 16_000, 16_159]
+)
 @pytest.mark.parametrize("kind", ["noise", "silence", "click", "constant", "tone"])
 def test_any_length_and_content_gives_one_value_a_frame(samples: int, kind: str) -> None:
     audio = {
