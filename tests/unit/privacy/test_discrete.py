@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -100,6 +100,7 @@ def test_bernoulli_exp_has_its_probability(numerator: int) -> None:
 
 
 @given(st.floats(1e-4, 2.0**40), st.integers(1, 2**24))
+@settings(deadline=None)
 def test_the_epsilon_spent_is_at_most_the_one_claimed_and_hardly_less(
     epsilon: float, sensitivity: int
 ) -> None:
@@ -116,6 +117,7 @@ def test_the_epsilon_spent_is_at_most_the_one_claimed_and_hardly_less(
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=20), st.integers(1, 30))
+@settings(deadline=None)
 def test_truncation_moves_toward_zero_by_less_than_a_step(values: list[float], bits: int) -> None:
     steps = to_grid(np.array(values), bits)
     for value, step in zip(values, steps.tolist(), strict=True):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voxveil.errors import PrivacyError
@@ -50,6 +50,7 @@ def test_one_hot_vectors_reach_the_bound_and_dense_ones_pass_139_times_less() ->
 
 
 @given(st.floats(1e-3, 50))
+@settings(deadline=None)
 def test_the_bounds_are_in_order(epsilon: float) -> None:
     assert 0 < ball_information(epsilon) <= channel_information(epsilon) <= epsilon
     assert cube_information(epsilon, 1) == ball_information(epsilon)

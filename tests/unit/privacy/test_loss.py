@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voxveil.errors import PrivacyError
@@ -61,6 +61,7 @@ def test_infinity_is_text_in_json_and_comes_back() -> None:
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8))
+@settings(deadline=None)
 def test_composition_is_the_sum_in_any_order(epsilons: list[float]) -> None:
     forward = compose(*map(loss, epsilons)).epsilon
     assert forward == compose(*map(loss, reversed(epsilons))).epsilon

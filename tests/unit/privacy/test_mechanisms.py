@@ -44,6 +44,7 @@ def literal_norm1(row: list[float]) -> list[float]:
 
 
 @given(VECTORS)
+@settings(deadline=None)
 def test_norm1_is_the_literal_one_and_lies_on_the_sphere(vectors: np.ndarray) -> None:
     result = norm1(vectors)
     assert result == pytest.approx(np.array([literal_norm1(list(row)) for row in vectors]), abs=1e-12)
@@ -56,7 +57,7 @@ def test_a_zero_vector_is_one_fixed_unit_vector() -> None:
 
 
 @given(VECTORS, st.floats(0.05, 1000))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_released_vectors_have_l1_norm_1(vectors: np.ndarray, epsilon: float) -> None:
     for noise in (SystemNoise(), PublicNoise(1)):
         released = LaplaceSimplex(epsilon).release(vectors, noise)
@@ -65,7 +66,7 @@ def test_released_vectors_have_l1_norm_1(vectors: np.ndarray, epsilon: float) ->
 
 
 @given(VECTORS, st.integers(0, 2**32 - 1))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_no_two_vectors_differ_by_more_than_the_sensitivity(vectors: np.ndarray, seed: int) -> None:
     """In integers, as they are when the noise is added: any row against any other."""
     other = np.random.default_rng(seed).laplace(size=vectors.shape)
@@ -75,6 +76,7 @@ def test_no_two_vectors_differ_by_more_than_the_sensitivity(vectors: np.ndarray,
 
 
 @given(arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 30)), elements=st.floats(0, 1)))
+@settings(deadline=None)
 def test_no_two_cubes_differ_by_more_than_the_sensitivity(cube: np.ndarray) -> None:
     steps = to_grid(cube, CUBE_BITS)
     for corner in (0, 2**CUBE_BITS):
