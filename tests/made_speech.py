@@ -6,6 +6,7 @@ models have random weights: what is tested with them does not depend on how well
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.audio.io import encode_flac
 from voxveil.bundle import write_bundle
+from voxveil.config import parse_params
+from voxveil.config.compose import params_text
 from voxveil.config.model import SystemParams
 from voxveil.content.model import ContentModel, ContentSize
 from voxveil.corpus.split import SplitWriter, Utterance
@@ -74,7 +77,7 @@ def write_speech(folder: Path, speakers: Mapping[str, Sequence[int]], *, text: s
     with SplitWriter(folder) as writer:
         for index, (speaker, lengths) in enumerate(speakers.items()):
             for number, samples in enumerate(lengths):
-                audio, f0 = speak(100.0 + 15 * index, samples, 100 * index + number)
+                audio, f0 = speak(100.0 + 15 * index, samples, zlib.crc32(f"{speaker} {number}".encode()))
                 utterance = Utterance(f"{speaker}-{number}", speaker, "FM"[index % 2], samples, text)
                 writer.add(utterance, encode_flac(audio, utterance.id)[0], f0=f0)
                 made.append(utterance)
@@ -158,3 +161,38 @@ def write_bundles(folder: Path, models: Path) -> None:
 
 def _described(model: Vocoder | AcousticModel) -> tuple[torch.nn.Module, dict[str, object]]:
     return model, model.describe()
+
+
+def write_params(path: Path, **sections: dict[str, object]) -> Path:
+    """Write a whole params file for :data:`SYSTEMS` at the smallest sizes."""
+    content: dict[str, dict[str, object]] = {
+        "base": {"scale": "made", "threads": 1},
+        "systems": {
+            name: {
+                "kind": system.kind,
+                "pitch": system.pitch,
+                "content": system.content,
+                "pitch_conversion": system.pitch_conversion,
+            }
+            for name, system in SYSTEMS.items()
+        },
+        "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
+        "train_content": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
+        "train_vocoder": {"channels": 8, "steps": 6, "batch": 2, "crop_frames": 30},
+        "train_synthesis": {"channels": 16, "layers": 2, "steps": 8, "batch": 2, "crop_frames": 30},
+        "anonymize": {"samples": 2},
+    }
+    for name, section in sections.items():
+        content[name] = {**content.get(name, {}), **section}
+    path.write_text(params_text(parse_params(content)))
+    return path
+
+
+def write_speaker_model(folder: Path) -> None:
+    """Write an untrained speaker encoder beside the pool, and finish the output."""
+    from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+
+    with seeded(1, "speaker"):
+        encoder = SpeakerEncoder(SpeakerNetwork(EncoderSize(16, E)))
+    encoder.save(folder, {"target_members": 2})
+    finish(folder, "train_speaker", None)

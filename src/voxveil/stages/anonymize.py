@@ -42,6 +42,9 @@ def run(context: StageContext) -> None:
     anonymizer = Anonymizer.load(context.inputs["model"], loudness=params.loudness)
     private = Split(context.inputs["private"] / "private")
     attacker = Split(context.inputs["public"] / "attacker")
+    for split in (private, attacker):
+        # Reads the index of all F0: one that is missing must stop the run before it is charged.
+        split.f0(split.utterances[0].id)
     announced = _announce(context, anonymizer, private)
 
     def release(utterance: Utterance) -> Anonymized:

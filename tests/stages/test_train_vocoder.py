@@ -1,0 +1,60 @@
+"""Stage train_vocoder on made speech."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from made_speech import CORPUS, write_params, write_prepared
+from voxveil.errors import InputError
+from voxveil.stages.run import run_stage
+from voxveil.storage.atomic import read_json, write_json
+from voxveil.storage.done import finish
+from voxveil.synthesis.vocoder import Vocoder
+
+
+def run(root: Path, name: str = "out") -> Path:
+    run_stage(
+        "train_vocoder",
+        root / "params.yaml",
+        {"public": root / "prepare/public"},
+        {"model": root / name, "metrics": root / f"{name}.json", "curve": root / f"{name}.csv"},
+    )
+    return root / name
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_prepared(tmp_path / "prepare")
+    write_params(tmp_path / "params.yaml")
+    return tmp_path
+
+
+def test_writes_a_model_that_loads_with_its_metrics_and_corpus(root: Path) -> None:
+    model = run(root)
+    assert Vocoder.load(model).size.channels == 8
+    metrics = read_json(root / "out.json")
+    assert 0 < metrics["train_vocoder/copy_mel_l1"] < 3
+    assert metrics["train_vocoder/held_out_utterances"] == 3
+    facts = read_json(model / "model.json")
+    assert facts["corpus"] == {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}
+    rows = list(csv.DictReader((root / "out.csv").read_text().splitlines()))
+    assert int(rows[-1]["step"]) == 6
+
+
+def test_equal_runs_give_equal_bytes(root: Path) -> None:
+    digests = [read_json(run(root, name) / "_DONE.json")["digest"] for name in ("one", "two")]
+    assert digests[0] == digests[1]
+
+
+def test_a_corpus_that_does_not_say_what_it_is_is_refused(root: Path) -> None:
+    facts = read_json(root / "prepare/public/corpus.json")
+    del facts["synthetic"]
+    write_json(root / "prepare/public/corpus.json", facts)
+    finish(root / "prepare/public", "prepare", None)
+    with pytest.raises(InputError, match=r"corpus.json: synthetic must be true or false"):
+        run(root)
+    assert not (root / "out").exists()
