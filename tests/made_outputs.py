@@ -27,6 +27,8 @@ from voxveil.seeding import stream
 from voxveil.stages.run import run_stage
 from voxveil.storage.atomic import write_json
 from voxveil.storage.done import finish
+from voxveil.utility.edits import Edits
+from voxveil.utility.per import ErrorRate
 
 CORPUS = {
     "name": "embedded",
@@ -115,7 +117,7 @@ def make_outputs(
         _scores(out / "score" / name, name, made, enrolments, trials, speaker_of, seed)
         write_json(
             out / "transcribe" / name / "transcripts.json",
-            {"per": {"value": made.per, "ci95": [made.per - 2, made.per + 2], "unit": "%"}},
+            {"per": _per(made.per).to_json()},
         )
         finish(out / "transcribe" / name, "transcribe", name)
         _samples(out / "samples" / name, name, facts, [t[1] for t in trials][:2] if samples else [], seed)
@@ -137,6 +139,11 @@ def evaluate(root: Path, system: str) -> Path:
         key=system,
     )
     return out / "evaluate" / system
+
+
+def _per(percent: float) -> ErrorRate:
+    edits = Edits(substitutions=round(10 * percent), deletions=0, insertions=0, reference=1000)
+    return ErrorRate(edits, (percent - 2, percent + 2), "", utterances=32, speakers=8, replicates=100)
 
 
 def _lists(speakers: int, utterances: int, mark: str):

@@ -42,28 +42,27 @@ def run(args: argparse.Namespace) -> int:
 
     root = args.root or project_root()
     store = resolve_store()
-    with _outputs(root, args.exp) as folder:
+    with _outputs(root, args.exp) as (folder, commit):
         require_done(folder / _REPORT, "report")
-        run_id = publish(folder / _METRICS, folder / _REPORT, key=args.exp, store=store)
+        run_id = publish(folder / _METRICS, folder / _REPORT, experiment=args.exp, commit=commit, store=store)
     print(f"published to {store.shown}, experiment {store.experiment}: run {run_id}")
     return 0
 
 
 @contextmanager
-def _outputs(root: Path, experiment: str) -> Iterator[Path]:
-    """Yield the folder that holds the outputs: the checkout, or a copy of an experiment's."""
+def _outputs(root: Path, experiment: str) -> Iterator[tuple[Path, str]]:
+    """Yield the folder that holds the outputs and their commit: the checkout's, or an experiment's copy."""
     if not experiment:
-        yield root
+        yield root, ""
         return
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
-        _fetch(root, experiment, Path(scratch))
-        yield Path(scratch)
+        yield Path(scratch), _fetch(root, experiment, Path(scratch))
 
 
-def _fetch(root: Path, experiment: str, target: Path) -> None:
-    """Copy the outputs of a DVC experiment out of the cache."""
+def _fetch(root: Path, experiment: str, target: Path) -> str:
+    """Copy the outputs of a DVC experiment out of the cache; return its commit."""
     try:
         from dvc.api import DVCFileSystem
         from dvc.exceptions import DvcException
@@ -75,6 +74,7 @@ def _fetch(root: Path, experiment: str, target: Path) -> None:
         for folder in (_METRICS, _REPORT):
             (target / folder.parent).mkdir(parents=True, exist_ok=True)
             files.get(folder.as_posix(), str(target / folder), recursive=True)
+        return str(files.repo.get_rev())
     except RevError:
         raise InputError(f"experiment {experiment}: DVC knows no such experiment ('dvc exp show')") from None
     except (DvcException, OSError) as error:

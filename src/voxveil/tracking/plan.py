@@ -169,7 +169,7 @@ def _absent(folder: Path, summary: Summary) -> dict[str, str]:
         if loss["epsilon"] == "inf" or not math.isfinite(loss["epsilon"]):
             tags[f"{PREFIX}unbounded.privacy/epsilon_{name}"] = "no noise, nothing is promised"
     if summary["utility"]["per"]["value"] is None:
-        tags[f"{PREFIX}undefined.utility/per"] = short(str(summary["utility"]["per"].get("note", "")))
+        tags[f"{PREFIX}undefined.utility/per"] = short(str(summary["utility"]["per"]["reason"]))
     return tags
 
 

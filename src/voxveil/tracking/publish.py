@@ -34,13 +34,16 @@ def run_key(results: str, environ: Mapping[str, str] | None = None) -> str:
     return env.get("KFP_RUN_ID") or env.get("DVC_EXP_NAME") or results
 
 
-def publish(metrics: Path, report: Path, *, key: str = "", store: Store | None = None) -> str:
+def publish(
+    metrics: Path, report: Path, *, experiment: str = "", commit: str = "", store: Store | None = None
+) -> str:
     """Publish finished outputs and return the id of the parent run.
 
     Args:
         metrics: Folder of evaluate outputs, one per system.
         report: Output of the report stage.
-        key: Run key; :func:`run_key` unless given.
+        experiment: DVC experiment whose outputs these are, if not the one running now.
+        commit: Its commit; the checked-out one unless given.
         store: Where to; the environment's unless given.
 
     Raises:
@@ -53,9 +56,13 @@ def publish(metrics: Path, report: Path, *, key: str = "", store: Store | None =
     ]
     results = results_digest(metrics, systems)
     tracker = connect(store or resolve_store())
-    key = key or _known_key(tracker, results)
+    key = experiment or _known_key(tracker, results)
     plan = parent_plan(Path(metrics), Path(report), key, results)
     tags = common_tags()
+    if experiment:
+        tags[f"{PREFIX}exp"] = experiment
+    if commit:
+        tags["mlflow.source.git.commit"] = commit
     parent, complete = _open(tracker, plan, tags)
     if complete:
         return parent

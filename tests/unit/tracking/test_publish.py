@@ -14,6 +14,7 @@ from voxveil.stages.run import run_stage
 from voxveil.storage.atomic import read_json
 from voxveil.tracking import publish as module
 from voxveil.tracking.client import TrackingError, connect
+from voxveil.tracking.plan import system_plan
 from voxveil.tracking.publish import publish, run_key
 from voxveil.tracking.store import Store, resolve_store
 
@@ -48,8 +49,10 @@ def store(project: Path) -> Store:
     return resolve_store({"DVC_ROOT": str(project)})
 
 
-def send(outputs: Path, store: Store, key: str = "") -> str:
-    return publish(outputs / "outputs/evaluate", outputs / "outputs/report", key=key, store=store)
+def send(outputs: Path, store: Store, experiment: str = "") -> str:
+    return publish(
+        outputs / "outputs/evaluate", outputs / "outputs/report", experiment=experiment, store=store
+    )
 
 
 def everything(store: Store) -> dict[str, dict]:
@@ -251,3 +254,12 @@ def test_nothing_private_reaches_mlflow_or_the_report(tmp_path: Path, store: Sto
                 read += 1
     assert read > 20
     assert MARK.encode() in (root / "outputs/anonymize/anon/released/ledger.json").read_bytes()
+
+
+def test_an_undefined_error_rate_is_a_tag(outputs: Path) -> None:
+    folder = outputs / "outputs/evaluate/anon_dp"
+    summary = read_json(folder / "summary.json")
+    summary["utility"]["per"].update(value=None, ci95=None, reason="no reference phones")
+    plan = system_plan(folder, summary, "key", "results")
+    assert plan.tags["voxveil.undefined.utility/per"] == "no reference phones"
+    assert "voxveil.unbounded.privacy/epsilon_pitch" not in plan.tags
