@@ -279,11 +279,12 @@ def test_what_is_no_message_is_refused(text: str, kind: type[Exception], what: s
 
 
 def test_an_output_parameter_that_no_stage_has_is_refused(stage: Any, tmp_path: Path) -> None:
-    stage("evaluate")
+    recorder = stage("evaluate")
     call = evaluate_call(tmp_path)
     call["outputs"]["parameters"]["accuracy"] = {"outputFile": "/o"}
     with pytest.raises(InputError, match="has no output parameter accuracy"):
         run_executor_input("evaluate", json.dumps(call))
+    assert recorder.contexts == []
 
 
 def test_logs_that_a_launcher_publishes_are_left_alone(stage: Any, tmp_path: Path) -> None:

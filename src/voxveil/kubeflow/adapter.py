@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from voxveil.kubeflow.executor import Artifact, ExecutorInput
 from voxveil.kubeflow.fan_in import collect, location
 from voxveil.stages.registry import Port, StageSpec, stage_spec
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.storage.done import DONE, Done
 
 __all__ = ["PAGE", "files_artifact", "run_executor_input"]
@@ -58,6 +57,7 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
     mapping = _params_mapping(call)
     params = parse_params(mapping, complete=True)
     key = str(call.parameters.get("key", ""))
+    _check_output_parameters(call, spec)
     outputs = {port.name: _artifact(call.outputs, spec, files_artifact(port)) for port in spec.outputs}
     pages = {port: _artifact(call.outputs, spec, port.name) for port in spec.outputs if port.kind == "HTML"}
     with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:
@@ -74,8 +74,7 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
             digests=digests,
         )
     for port, page in pages.items():
-        page.path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(outputs[port.name].path / PAGE, page.path)
+        write_bytes(page.path, (outputs[port.name].path / PAGE).read_bytes())
     write_json(call.output_file, _executor_output(call, spec, key, done, outputs))
     for name, record in done.items():
         print(f"{spec.command}: {name}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
@@ -98,6 +97,14 @@ def _artifact(artifacts: Mapping[str, Artifact], spec: StageSpec, name: str) -> 
     if name not in artifacts:
         raise InputError(f"stage {spec.command}: the executor input has no artifact {name!r}")
     return artifacts[name]
+
+
+def _check_output_parameters(call: ExecutorInput, spec: StageSpec) -> None:
+    folders = [port.name for port in spec.outputs if not port.copy_of]
+    known = {f"{name}_{what}" for name in folders for what in ("digest", "location")}
+    unknown = [name for name in call.output_parameters if name not in known]
+    if unknown:
+        raise InputError(f"stage {spec.command}: has no output parameter {', '.join(unknown)}")
 
 
 def _inputs(
@@ -160,9 +167,6 @@ def _executor_output(
     for name, record in done.items():
         values[f"{name}_digest"] = record.digest
         values[f"{name}_location"] = location(key, outputs[name].uri, record.digest)
-    missing = [name for name in call.output_parameters if name not in values]
-    if missing:
-        raise InputError(f"stage {spec.command}: has no output parameter {', '.join(missing)}")
     artifacts = {}
     for port in spec.outputs:
         artifact = outputs[port.name]
