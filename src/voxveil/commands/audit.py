@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
-    from voxveil.privacy.audit import audit_cube, audit_simplex
+    from voxveil.audit.mechanism_audit import audit_cube, audit_simplex
     from voxveil.privacy.mechanisms import LaplaceCube, LaplaceSimplex
 
     if args.params is not None and args.epsilon is not None:
@@ -104,8 +104,8 @@ def _claims(path: Path) -> tuple[list[float], list[float]]:
 
 
 def _attack(args: argparse.Namespace) -> list[dict[str, Any]]:
+    from voxveil.audit.attack_audit import Trial, audit_attack
     from voxveil.metrics.io import read_scores, read_trials
-    from voxveil.privacy.attack_audit import Trial, audit_attack
     from voxveil.privacy.ledger import read_ledger, read_ledgers
 
     trials = read_trials(args.trials)

@@ -114,7 +114,7 @@ def _release(release: Release, delta: float | None) -> dict[str, Any]:
         ),
     }
     if delta is not None:
-        from voxveil.privacy.accounting import approximate_epsilon
+        from voxveil.audit.accounting import approximate_epsilon
 
         worst = max(release.entries, key=lambda entry: entry.utterance.epsilon)
         row["epsilon_delta"] = _number(approximate_epsilon(worst.losses, worst.vectors, delta))

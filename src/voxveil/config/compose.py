@@ -53,7 +53,7 @@ def to_mapping(section: Any) -> Any:
 def params_text(params: Params) -> str:
     """Return the text of params.yaml: every knob, each with its one-line explanation."""
     lines = [
-        f"# Written by 'voxveil params use {params.base.scale}'. Edit values freely; unknown keys are refused."
+        f"# Written by 'voxveil params use {params.base.scale}'. Values are yours; unknown keys are refused."
     ]
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)

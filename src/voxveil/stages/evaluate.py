@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from voxveil.audit.information import passing_line
 from voxveil.errors import IncompleteInputError, InputError
 from voxveil.metrics.evaluation import read_evaluation
 from voxveil.metrics.io import read_trials
 from voxveil.metrics.names import flat_metrics
 from voxveil.metrics.ranks import rank_inputs
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
-from voxveil.privacy.information import passing_line
 from voxveil.privacy.ledger import read_ledger
 from voxveil.privacy.record import Release
 from voxveil.stages.io import StageContext

@@ -75,7 +75,8 @@ _COMMON = (
     "stages/io.py",
     "stages/registry.py",
 )
-_TRAIN = (*_COMMON, "corpus/split.py", "audio", "training")
+_CURVES = ("tracking/client.py", "tracking/names.py", "tracking/store.py", "tracking/stream.py")
+_TRAIN = (*_COMMON, "corpus/split.py", "audio", "training", *_CURVES)
 
 STAGES: tuple[StageSpec, ...] = (
     StageSpec(
@@ -84,7 +85,14 @@ STAGES: tuple[StageSpec, ...] = (
         (),
         (_PUBLIC, _PRIVATE),
         sections=("prepare",),
-        packages=(*_COMMON, "corpus", "audio", "pitch/yaapt.py", "stages/prepare_pool.py"),
+        packages=(
+            *_COMMON,
+            "corpus",
+            "audio",
+            "pitch/yaapt.py",
+            "stages/prepare_pool.py",
+            "training/progress.py",
+        ),
     ),
     StageSpec(
         "train_pitch",
@@ -213,7 +221,7 @@ STAGES: tuple[StageSpec, ...] = (
         (Port("scores", "Dataset", "private"),),
         keyed="system",
         sections=("score",),
-        packages=(*_COMMON, "corpus/split.py", "corpus/trials.py", "audio", "speaker", "attack"),
+        packages=(*_COMMON, "corpus/split.py", "corpus/trials.py", "audio", "speaker", "attack", "training"),
         torch=True,
         gpu=True,
         cacheable=False,
@@ -251,7 +259,7 @@ STAGES: tuple[StageSpec, ...] = (
         (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
         keyed="system",
         sections=("evaluate",),
-        packages=(*_COMMON, "metrics", "privacy", "stages/evaluate.py"),
+        packages=(*_COMMON, "metrics", "privacy", "audit/information.py"),
         cacheable=False,
     ),
     StageSpec(
@@ -260,7 +268,7 @@ STAGES: tuple[StageSpec, ...] = (
         (Port("metrics", "Metrics", many=True), Port("samples", "Dataset", many=True)),
         (Port("report", "HTML"),),
         sections=("report", "systems"),
-        packages=(*_COMMON, "metrics", "report", "tracking", "stages/report.py"),
+        packages=(*_COMMON, "metrics", "report", "tracking"),
         cacheable=False,
     ),
 )

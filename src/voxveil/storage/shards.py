@@ -117,7 +117,8 @@ class ShardReader:
             path, offset, size = self._index[item]
         except KeyError:
             raise IncompleteInputError(
-                f"utterance {item}: not in {self._folder}/{self._stem}-*.tar; run the stage that makes it again"
+                f"utterance {item}: not in {self._folder}/{self._stem}-*.tar;"
+                " run the stage that makes it again"
             ) from None
         with path.open("rb") as handle:
             handle.seek(offset)

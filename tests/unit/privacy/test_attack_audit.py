@@ -10,7 +10,7 @@ import pytest
 
 from voxveil.cli import main
 from voxveil.privacy import Ledger, write_ledger
-from voxveil.privacy.attack_audit import Trial, _matched, audit_attack
+from voxveil.audit.attack_audit import Trial, _matched, audit_attack
 from voxveil.privacy.register import FolderRegister
 
 from .ledger_entries import make_entry

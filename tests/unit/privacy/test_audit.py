@@ -14,8 +14,8 @@ from scipy import stats
 from voxveil.cli import main
 from voxveil.errors import InputError
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, PublicNoise, Released, SystemNoise
-from voxveil.privacy.audit import Finding, audit_cube, audit_neighbours, audit_noise, audit_simplex
-from voxveil.privacy.bounds import ALPHA, Event, _bound, choose_event, largest_bound, ratio_bound
+from voxveil.audit.mechanism_audit import Finding, audit_cube, audit_neighbours, audit_noise, audit_simplex
+from voxveil.audit.bounds import ALPHA, Event, _bound, choose_event, largest_bound, ratio_bound
 from voxveil.privacy.mechanisms import CUBE_BITS
 from voxveil.seeding import stream
 

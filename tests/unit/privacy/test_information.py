@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from voxveil.errors import PrivacyError
 from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex
-from voxveil.privacy.information import (
+from voxveil.audit.information import (
     ball_information,
     bits,
     channel_information,

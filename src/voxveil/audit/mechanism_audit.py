@@ -4,7 +4,7 @@ Two kinds of test, each with a chance of at most alpha to accuse a right mechani
 
 * neighbours: many releases of two inputs at the full distance, a vector +e1 against -e1, a cube
   all 0 against all 1 at C = K = 1, through the code every release goes through. The lower bound
-  of epsilon (:mod:`voxveil.privacy.bounds`) must not exceed the claim. An epsilon above what the
+  of epsilon (:mod:`voxveil.audit.bounds`) must not exceed the claim. An epsilon above what the
   number of releases can refute is reported as not auditable, not as passed.
 * law: many releases of one fixed input with many entries. Every value is a multiple of the grid
   spacing, the noise follows the discrete Laplace law of the claimed scale (chi-square over cells
@@ -21,8 +21,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.audit.bounds import ALPHA, choose_event, largest_bound, ratio_bound
 from voxveil.errors import InputError
-from voxveil.privacy.bounds import ALPHA, choose_event, largest_bound, ratio_bound
 from voxveil.privacy.mechanisms import CUBE_BITS, SIMPLEX_BITS, LaplaceCube, LaplaceSimplex
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.privacy.bounds import ALPHA, choose_event, largest_bound, ratio_bound
+from voxveil.audit.bounds import ALPHA, choose_event, largest_bound, ratio_bound
 
 __all__ = ["VACUOUS", "AttackFinding", "Trial", "audit_attack"]
 
