@@ -109,6 +109,8 @@ def test_declared_code_covers_every_import(spec: StageSpec, root: Path) -> None:
         pending += imported(path, source)
     declared = [source / name for name in (*spec.packages, f"stages/{spec.name}.py")]
     exempt = {source / "__init__.py", source / "stages/__init__.py"}
+    # What a training streams to MLflow changes nothing in its output.
+    exempt |= set((source / "tracking").glob("*.py"))
     missing = {
         path.relative_to(source).as_posix()
         for path in seen - exempt

@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from voxveil.report.results import Summary, headline
 from voxveil.report.words import null_envelope
@@ -105,6 +105,7 @@ def _rank_panel(axis: Axes, summary: Summary, theme: Theme) -> None:
     axis.set_ylim(0.5 / total, 1.4)
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     axis.set_xlim(0.3, n + 0.7)
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
 
 
 def privacy_utility_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -> Figure:

@@ -12,6 +12,7 @@ from typing import Any
 from voxveil import __version__
 from voxveil.metrics.evidence import WARNING_CODES
 from voxveil.report.players import Pair, players
+from voxveil.report.published import DP_EXTRACTORS
 from voxveil.report.results import Summary, attacks, headline, same_corpus
 from voxveil.report.style import STYLE
 from voxveil.report.tables import (
@@ -188,7 +189,8 @@ def _beside(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         "<p>Systems of the VoicePrivacy 2024 Challenge, measured on"
         f" LibriSpeech by a stronger attacker. This run is {other}: the columns show how estimators differ"
         " between systems of equal EER, not who is better.</p>\n"
-        f"{published_table(summaries)}</section>"
+        f"{published_table(summaries)}\n<p>Published for the DP extractors and not measured in this run:</p>\n"
+        f'<dl class="terms">{_terms(dict(DP_EXTRACTORS))}</dl></section>'
     )
 
 
@@ -213,12 +215,15 @@ def _method(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         " 'if nothing leaks'",
         "Phone errors": "phone error rate of this run's own recogniser on the tested utterances",
     }
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms.items())
     return (
-        f'<section><h2>How this was measured</h2>\n<dl class="terms">{rows}</dl></section>\n'
+        f'<section><h2>How this was measured</h2>\n<dl class="terms">{_terms(terms)}</dl></section>\n'
         f"<footer>voxveil {__version__}. Every number, with its estimator, stands in"
         " outputs/evaluate/SYSTEM/.</footer>"
     )
+
+
+def _terms(terms: Mapping[str, str]) -> str:
+    return "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms.items())
 
 
 def _data(png: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["IDENTIFICATION", "VPC2024", "PublishedSystem"]
+__all__ = ["DP_EXTRACTORS", "IDENTIFICATION", "VPC2024", "PublishedSystem"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +40,16 @@ VPC2024 = (
 
 #: Identification rate in percent among N = 40 references, pooled rank attack, semi-informed.
 IDENTIFICATION = {"T10-2": 69.37, "T8-5": 4.62}
+
+#: Published for the two DP extractors on LibriSpeech, in words: what, and the values.
+DP_EXTRACTORS = (
+    (
+        "P_ASI, error rate of a speaker classifier on the features",
+        "content at ε = 1: above 86 % (3.2 % without noise), at ε = 10: 80 %, at ε = 100: 60 %;"
+        " pitch at ε = 1: above 94 % (62 % without noise)",
+    ),
+    (
+        "U_ASR, 100 - WER of a recogniser trained on the anonymized speech",
+        "Anon 94.69; DP content 93.96, 93.49, 93.03 at ε = 100, 10, 1 per vector",
+    ),
+)

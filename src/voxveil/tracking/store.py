@@ -67,7 +67,9 @@ def resolve_store(environ: Mapping[str, str] | None = None, cwd: Path | None = N
     experiment = env.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
     uri = env.get("MLFLOW_TRACKING_URI")
     if uri:
-        return Store(uri, experiment, None, _sqlite_lock(uri))
+        lock = _sqlite_lock(uri)
+        # MLflow would put the artifacts of a database file into whatever folder is current.
+        return Store(uri, experiment, lock.parent / "mlartifacts" if lock else None, lock)
     root = project_root(env, cwd)
     uri = f"sqlite:///{root / 'mlflow.db'}"
     return Store(uri, experiment, root / "mlartifacts", _sqlite_lock(uri))

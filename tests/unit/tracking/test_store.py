@@ -56,8 +56,10 @@ def test_the_users_settings_win() -> None:
         ("postgresql+psycopg2://u@h/db", None),
     ],
 )
-def test_only_sqlite_files_are_locked(uri: str, lock: Path | None) -> None:
-    assert resolve_store({"MLFLOW_TRACKING_URI": uri}).lock == lock
+def test_only_sqlite_files_are_locked_and_keep_artifacts_beside_them(uri: str, lock: Path | None) -> None:
+    store = resolve_store({"MLFLOW_TRACKING_URI": uri})
+    assert store.lock == lock
+    assert store.artifacts == (lock.parent / "mlartifacts" if lock else None)
 
 
 def test_messages_never_hold_credentials() -> None:
