@@ -8,6 +8,7 @@ public speech with seeded noise of its own, which protects nobody.
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class Anonymized:
 
 
 class Anonymizer:
-    """A loaded bundle.
+    """A loaded bundle; several threads may use one.
 
     Args:
         bundle: Its checked description.
@@ -70,6 +71,8 @@ class Anonymizer:
     def __init__(self, bundle: Bundle, *, loudness: float = LOUDNESS) -> None:
         self.bundle = bundle
         self._loudness = loudness
+        # YAAPT is quietened by redirecting standard output, which is one per process.
+        self._tracking = threading.Lock()
         self._system: System | None = None
         self._synthesizer: Synthesizer | None = None
         self._pool: Pool | None = None
@@ -150,7 +153,8 @@ class Anonymizer:
         if f0 is None:
             from voxveil.pitch.yaapt import track_f0
 
-            f0 = track_f0(audio)
+            with self._tracking:
+                f0 = track_f0(audio)
         target = select_target(self._pool, rng, self.bundle.target_members)
         features = self._system.release_features(audio, f0, noise)
         spoken = self._synthesizer.synthesize(features.content, features.pitch, target, len(audio))

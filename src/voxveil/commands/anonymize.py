@@ -124,8 +124,9 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
 
 
 def _report(bundle: Bundle, work: Work, release: Release, clipped: int) -> None:
+    done = "passed through UNPROTECTED" if bundle.original else "anonymized"
     print(
-        f"{bundle.system}: {len(work.jobs)} recordings anonymized, {len(work.kept)} kept from an earlier run,"
+        f"{bundle.system}: {len(work.jobs)} recordings {done}, {len(work.kept)} kept from an earlier run,"
         f" {len(work.refused)} skipped, {clipped} samples clipped; 16 kHz mono FLAC in {work.folder}"
     )
     for entry in release.entries[:_LISTED]:

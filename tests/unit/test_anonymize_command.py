@@ -1,0 +1,182 @@
+"""``voxveil anonymize``: folders and files, resume, bad files, the ledger, and what is said."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from made_speech import speak, write_bundles, write_models
+from voxveil.anonymizer import Anonymizer
+from voxveil.cli import main
+from voxveil.privacy.ledger import read_ledgers, registered
+from voxveil.privacy.register import FolderRegister
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles")
+    write_models(folder / "models")
+    write_bundles(folder / "bundles", folder / "models")
+    return folder / "bundles"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
+    (tmp_path / "in/deep/er").mkdir(parents=True)
+    audio = speak(120.0, 8_000)[0]
+    soundfile.write(tmp_path / "in/a.wav", audio, 16_000)
+    soundfile.write(tmp_path / "in/deep/b.flac", np.stack([audio, -0.5 * audio], axis=1), 44_100)
+    soundfile.write(tmp_path / "in/deep/er/c.wav", audio[:4_001], 48_000)
+    (tmp_path / "in/notes.txt").write_text("not audio")
+    return tmp_path
+
+
+def run(bundles: Path, *words: str, system: str = "anon_dp") -> int:
+    return main(["anonymize", *words, "--model", str(bundles / system), "--threads", "2"])
+
+
+def outputs(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_folder_keeps_its_structure_and_length(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert run(bundles, "in", "out") == 0
+    assert outputs(work / "out") == {"a.flac", "deep/b.flac", "deep/er/c.flac", "ledger.json"}
+    expected = {"a": 8_000, "deep/b": -(-8_000 * 16_000 // 44_100), "deep/er/c": -(-4_001 // 3)}
+    for name, samples in expected.items():
+        info = soundfile.info(work / "out" / f"{name}.flac")
+        assert (info.frames, info.samplerate, info.channels) == (samples, 16_000, 1)
+    said = capsys.readouterr().out
+    assert "3 recordings anonymized" in said
+    assert "a.wav: utterance epsilon 520 nat, K = 51 vectors" in said
+    assert "pitch: epsilon 10.0 per utterance (laplace_cube, L1 sensitivity 4 K)" in said
+    assert "content: epsilon 10.0 per vector (laplace_l1, L1 sensitivity 2.0)" in said
+    assert "synthetic speech" in said
+
+
+def test_the_ledger_is_in_the_register_and_beside_the_speech(work: Path, bundles: Path) -> None:
+    run(bundles, "in", "out")
+    (release,) = read_ledgers(work / "out")
+    (announced,) = registered(FolderRegister(work / "ledger"))
+    assert release.to_json() == announced.to_json()
+    assert release.purpose == "release"
+    assert {entry.input for entry in release.entries} == {"a.wav", "deep/b.flac", "deep/er/c.wav"}
+
+
+def test_one_recording_to_a_folder_or_a_name(work: Path, bundles: Path) -> None:
+    assert run(bundles, "in/a.wav", "folder") == 0
+    assert outputs(work / "folder") == {"a.flac", "ledger.json"}
+    assert run(bundles, "in/a.wav", "named/hidden.flac") == 0
+    assert outputs(work / "named") == {"hidden.flac", "ledger.json"}
+
+
+def test_a_bundle_is_chosen_by_system(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    model = str(bundles)
+    assert main(["anonymize", "in", "out", "--model", model]) == 2
+    assert "choose one by --system" in capsys.readouterr().err
+    assert main(["anonymize", "in", "out", "--model", model, "--system", "nope"]) == 2
+    assert "it holds anon, anon_dp, anon_pc, original" in capsys.readouterr().err
+    assert main(["anonymize", "in", "out", "--model", model, "--system", "anon"]) == 0
+    assert "epsilon unbounded (no promise)" in capsys.readouterr().out
+
+
+def test_bad_files_are_named_and_nothing_is_released(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    (work / "in/broken.flac").write_bytes((work / "in/deep/b.flac").read_bytes()[:3_000])
+    (work / "in/empty.wav").write_bytes(b"")
+    assert run(bundles, "in", "out") == 2
+    said = capsys.readouterr().err
+    assert said.count("refused") >= 2
+    assert "broken.flac" in said
+    assert "empty.wav" in said
+    assert "2 of 5 recordings cannot be used; nothing was released" in said
+    assert not (work / "out").exists()
+    assert not (work / "ledger").exists()
+    assert run(bundles, "in", "out", "--on-bad-audio", "skip") == 0
+    assert outputs(work / "out") == {"a.flac", "deep/b.flac", "deep/er/c.flac", "ledger.json"}
+    assert "2 skipped" in capsys.readouterr().out
+
+
+def test_stopped_and_started_again(work: Path, bundles: Path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Finished outputs stay as they are; the rest is drawn and charged again, and said so."""
+    anonymize, count = Anonymizer.anonymize_private, iter(range(100))
+
+    def dies(self: Anonymizer, *args: object, **kwargs: object) -> object:
+        if next(count) == 2:
+            raise KeyboardInterrupt
+        return anonymize(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Anonymizer, "anonymize_private", dies)
+    assert run(bundles, "in", "out") == 130
+    monkeypatch.undo()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(work / "ledger"))
+    finished = {path: path.read_bytes() for path in (work / "out").rglob("*.flac")}
+    assert 1 <= len(finished) <= 2
+    capsys.readouterr()
+    assert run(bundles, "in", "out") == 0
+    said = capsys.readouterr()
+    assert "charged again" in said.err
+    assert f"{len(finished)} kept from an earlier run" in said.out
+    for path, data in finished.items():
+        assert path.read_bytes() == data
+    releases = registered(FolderRegister(work / "ledger"))
+    assert sorted(len(release.entries) for release in releases) == sorted([3, 3 - len(finished)])
+    assert len(read_ledgers(work / "out")) == 2
+    assert run(bundles, "in", "out") == 0
+    assert "nothing to do: 3 outputs are there" in capsys.readouterr().out
+    assert len(registered(FolderRegister(work / "ledger"))) == 2
+
+
+def test_what_is_not_ours_is_never_overwritten(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    (work / "out").mkdir()
+    (work / "out/a.flac").write_bytes(b"somebody's")
+    assert run(bundles, "in", "out") == 2
+    assert "no ledger beside it says that anon_dp made it" in capsys.readouterr().err
+    assert (work / "out/a.flac").read_bytes() == b"somebody's"
+    assert run(bundles, "in", "in") == 2
+    assert "the same folder" in capsys.readouterr().err
+
+
+def test_another_system_s_output_is_not_taken_for_done(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert run(bundles, "in", "out") == 0
+    assert run(bundles, "in", "out", system="anon") == 2
+    assert "no ledger beside it says that anon made it" in capsys.readouterr().err
+
+
+def test_two_recordings_with_one_output_are_refused(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    (work / "in/a.flac").write_bytes((work / "in/deep/b.flac").read_bytes())
+    assert run(bundles, "in", "out") == 2
+    assert "a.flac and a.wav would both become out/a.flac" in capsys.readouterr().err
+
+
+def test_a_changed_model_costs_nothing(work: Path, bundles: Path, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    shutil.copytree(bundles / "anon_dp", tmp_path / "copy/anon_dp")
+    (tmp_path / "copy/anon_dp/pool.npz").write_bytes(b"changed")
+    assert main(["anonymize", "in", "out", "--model", str(tmp_path / "copy/anon_dp")]) == 2
+    assert "pool.npz: changed since it was bundled" in capsys.readouterr().err
+    assert not (work / "ledger").exists()
+
+
+def test_nothing_to_anonymize(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    (work / "nothing").mkdir()
+    assert run(bundles, "nothing", "out") == 2
+    assert "no recordings in it" in capsys.readouterr().err
+    assert run(bundles, "absent", "out") == 2
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_hostile_files(edge_audio: Path, work: Path, bundles: Path) -> None:
+    """Every file of the hostile folder is either anonymized or refused by name, never a traceback."""
+    assert run(bundles, str(edge_audio), "out", "--on-bad-audio", "skip") == 0
+    made = list((work / "out").rglob("*.flac"))
+    assert made
+    for path in made:
+        audio, rate = soundfile.read(path)
+        assert rate == 16_000
+        assert np.isfinite(audio).all()
