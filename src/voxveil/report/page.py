@@ -189,7 +189,8 @@ def _beside(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         "<p>Systems of the VoicePrivacy 2024 Challenge, measured on"
         f" LibriSpeech by a stronger attacker. This run is {other}: the columns show how estimators differ"
         " between systems of equal EER, not who is better.</p>\n"
-        f"{published_table(summaries)}\n<p>Published for the DP extractors and not measured in this run:</p>\n"
+        f"{published_table(summaries)}\n"
+        "<p>Published for the DP extractors and not measured in this run:</p>\n"
         f'<dl class="terms">{_terms(dict(DP_EXTRACTORS))}</dl></section>'
     )
 
