@@ -1,4 +1,8 @@
-"""The ECAPA-TDNN attacker with cosine scores."""
+"""The ECAPA-TDNN attacker with cosine scores.
+
+Embeddings are centred on the mean of its training speech before they are compared: what all speech
+of one system shares says nothing about who speaks.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,13 @@ from voxveil.corpus.split import Split
 from voxveil.errors import InputError
 from voxveil.speaker.encoder import SpeakerEncoder
 from voxveil.speaker.train import TrainedEncoder, train_encoder
+from voxveil.storage.arrays import read_arrays, write_arrays
 from voxveil.storage.atomic import read_json
 from voxveil.training.loop import CurveSink
 
 __all__ = ["EcapaAttacker"]
+
+_CENTRE = "centre.npz"
 
 
 @dataclass(frozen=True)
@@ -28,11 +35,13 @@ class EcapaAttacker:
         encoder: The network.
         speakers: Ids of the public speakers it was trained on, sorted.
         training: State of the speech it was trained on, ``original`` or ``anonymized``.
+        centre: (E,) mean embedding of the training speech.
     """
 
     encoder: SpeakerEncoder
     speakers: Sequence[str]
     training: str
+    centre: NDArray[np.float64]
 
     name = "ecapa"
 
@@ -60,12 +69,15 @@ class EcapaAttacker:
         result = train_encoder(
             split, params, name="train_attacker", seed=seed, checkpoints=checkpoints, sink=sink
         )
-        return cls(result.encoder, split.speakers, training), result
+        clips = ((f"utterance {u.id}", split.audio(u.id)) for u in split)
+        centre = np.mean([v.astype(np.float64) for v in result.encoder.embed_many(clips)], axis=0)
+        return cls(result.encoder, split.speakers, training, centre), result
 
     def save(self, folder: Path) -> None:
         """Write the model into an existing folder."""
         facts = {"attacker": self.name, "speakers": list(self.speakers), "training": self.training}
         self.encoder.save(folder, facts)
+        write_arrays(Path(folder) / _CENTRE, {"centre": self.centre})
 
     @classmethod
     def load(cls, folder: Path) -> EcapaAttacker:
@@ -78,8 +90,14 @@ class EcapaAttacker:
         content = read_json(path)
         if not isinstance(content, dict) or content.get("attacker") != cls.name:
             raise InputError(f"{path}: not an {cls.name} attacker")
-        return cls(SpeakerEncoder.load(folder), content["speakers"], content["training"])
+        encoder = SpeakerEncoder.load(folder)
+        centre = read_arrays(Path(folder) / _CENTRE, ["centre"])["centre"]
+        if centre.shape != (encoder.size.embedding,):
+            raise InputError(f"{Path(folder) / _CENTRE}: the centre does not fit the embedding")
+        return cls(encoder, content["speakers"], content["training"], centre)
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        """Return the (E,) unit-norm embedding of a 16 kHz clip."""
-        return self.encoder.embed(audio, name)
+        """Return the (E,) centred, unit-norm embedding of a 16 kHz clip."""
+        vector = self.encoder.embed(audio, name) - self.centre
+        unit: NDArray[np.float32] = (vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32)
+        return unit

@@ -20,7 +20,7 @@ from voxveil.corpus.split import Split
 from voxveil.errors import ParamsError
 from voxveil.speaker.clips import MINIMUM_SAMPLES
 from voxveil.speaker.crops import CropPlan, Crops
-from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.speaker.encoder import RES2NET_SCALE, EncoderSize, SpeakerEncoder, SpeakerNetwork
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
 __all__ = ["AngularMarginHead", "TrainedEncoder", "train_encoder"]
@@ -109,8 +109,11 @@ def train_encoder(
         sink: Told each point of the curve.
 
     Raises:
-        ParamsError: The crop is shorter than the shortest clip that can be embedded.
+        ParamsError: The crop is shorter than the shortest clip that can be embedded, or the width does
+            not divide into the branches of the network.
     """
+    if params.channels % RES2NET_SCALE:
+        raise ParamsError(f"{name}.channels: got {params.channels}, must be a multiple of {RES2NET_SCALE}")
     samples = round(params.crop_seconds * SAMPLE_RATE)
     if samples < MINIMUM_SAMPLES:
         raise ParamsError(

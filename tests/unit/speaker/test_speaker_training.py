@@ -86,6 +86,11 @@ def test_a_crop_below_the_minimum_is_refused_by_its_parameter(split: Split) -> N
         train_encoder(split, params, name="train_attacker", seed=1)
 
 
+def test_a_width_that_does_not_divide_is_refused_by_its_parameter(split: Split) -> None:
+    with pytest.raises(ParamsError, match=r"train_speaker\.channels: got 18, must be a multiple of 4"):
+        train_encoder(split, SpeakerParams(channels=18), name="train_speaker", seed=1)
+
+
 def literal_margin_loss(cosines: np.ndarray, labels: np.ndarray, margin: float, scale: float) -> float:
     total = 0.0
     for row, label in zip(cosines, labels, strict=True):
