@@ -110,11 +110,11 @@ class TrainContentParams:
 class SpeakerParams:
     """An ECAPA-TDNN trained with additive angular margin softmax."""
 
-    channels: int = knob(64, "width of the ECAPA-TDNN", low=8)
+    channels: int = knob(48, "width of the ECAPA-TDNN, a multiple of 4", low=8)
     embedding: int = knob(96, "size of the embedding", low=8)
-    steps: int = knob(150, "training steps", low=1)
+    steps: int = knob(120, "training steps", low=1)
     batch: int = knob(32, "crops per step", low=2)
-    crop_seconds: float = knob(1.5, "length of a training crop in seconds", low=0.3)
+    crop_seconds: float = knob(1.2, "length of a training crop in seconds", low=0.5)
     learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
 
 
