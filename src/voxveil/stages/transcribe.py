@@ -12,8 +12,9 @@ from voxveil.privacy import PublicNoise
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_json
 from voxveil.training.progress import Progress
+from voxveil.utility.decode import decode_phones
 from voxveil.utility.edits import Edits, count_edits
-from voxveil.utility.per import ErrorRate, error_rate, greedy_phones
+from voxveil.utility.per import ErrorRate, error_rate
 
 __all__ = ["run"]
 
@@ -40,7 +41,7 @@ def run(context: StageContext) -> None:
                 raise InputError(f"utterance {item}: the recognizer has no phone {label!r}")
         noise = PublicNoise(seed, "transcribe", context.key, item)
         content = recognizer.release(released.audio(item), noise).value
-        heard = greedy_phones(recognizer.log_posteriors(content), recognizer.phones)
+        heard = decode_phones(recognizer.log_posteriors(content), recognizer.phones)
         edits[item] = count_edits(reference, heard)
         rows[item] = {**edits[item].to_json(), "heard": " ".join(heard), "said": " ".join(reference)}
         progress.update(count)

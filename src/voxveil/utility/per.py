@@ -1,34 +1,18 @@
-"""Phone error rate: greedy decoding of frame posteriors against the phones that were said."""
+"""An error rate over a corpus: all errors over all reference tokens, with an interval over speakers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from voxveil.corpus.phones import SILENCE
 from voxveil.errors import InputError
 from voxveil.seeding import stream
 from voxveil.utility.edits import Edits, total
 
-__all__ = ["ErrorRate", "error_rate", "greedy_phones"]
-
-
-def greedy_phones(log_posteriors: NDArray[Any], phones: Sequence[str]) -> list[str]:
-    """Return the likeliest phone of each frame, runs collapsed to one, silence dropped.
-
-    Args:
-        log_posteriors: (K, P).
-        phones: The P labels.
-    """
-    if log_posteriors.ndim != 2 or log_posteriors.shape[1] != len(phones):
-        raise InputError(f"posteriors of shape {log_posteriors.shape} for {len(phones)} phones")
-    best = log_posteriors.argmax(axis=1)
-    first = np.concatenate([[True], best[1:] != best[:-1]]) if len(best) else np.zeros(0, bool)
-    return [phones[i] for i in best[first] if phones[i] != SILENCE]
+__all__ = ["ErrorRate", "error_rate"]
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,14 @@
-"""Greedy decoding and the error rate with its interval."""
+"""The error rate of a corpus with its interval."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from voxveil.errors import InputError
 from voxveil.seeding import stream
 from voxveil.utility.edits import Edits
-from voxveil.utility.per import error_rate, greedy_phones
-
-PHONES = ("SIL", "A", "B")
-
-
-@given(st.lists(st.integers(0, 2), max_size=30))
-def test_greedy_decoding_collapses_runs_and_drops_silence(frames: list[int]) -> None:
-    posteriors = np.log(np.full((len(frames), 3), 0.1))
-    posteriors[np.arange(len(frames)), frames] = np.log(0.8)
-    expected, last = [], None
-    for frame in frames:
-        if frame != last and PHONES[frame] != "SIL":
-            expected.append(PHONES[frame])
-        last = frame
-    assert greedy_phones(posteriors, PHONES) == expected
-
-
-def test_silence_between_equal_phones_keeps_both() -> None:
-    posteriors = np.eye(3)[[1, 1, 0, 1, 2, 2]]
-    assert greedy_phones(posteriors, PHONES) == ["A", "A", "B"]
-    with pytest.raises(InputError, match="3 phones"):
-        greedy_phones(np.zeros((4, 2)), PHONES)
-
+from voxveil.utility.per import error_rate
 
 EDITS = {
     "a1": Edits(1, 0, 0, 10),
