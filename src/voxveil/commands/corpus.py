@@ -1,10 +1,10 @@
-"""``voxveil corpus``: look at recordings, unpack a split, write the embedded corpus."""
+"""``voxveil corpus``: look at recordings, unpack a split, get or write a corpus."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
-HELP = "Check the recordings of a folder, unpack a prepared split, or write the embedded corpus."
+HELP = "Check recordings, unpack a prepared split, download LibriSpeech, or write the embedded corpus."
 
 EPILOG = """examples:
   voxveil corpus check recordings/
   voxveil corpus unpack outputs/prepare/public/pool pool/
+  voxveil corpus fetch LibriSpeech/ dev-clean train-clean-100
   voxveil corpus speak embedded/ --params params.yaml
 """
 
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     unpack = actions.add_parser("unpack", help="plain audio files and Kaldi tables of a prepared split")
     unpack.add_argument("split", type=Path, metavar="SPLIT_DIR")
     unpack.add_argument("out", type=Path, metavar="OUT")
+    fetch = actions.add_parser("fetch", help="download LibriSpeech subsets; goes on after a stop")
+    fetch.add_argument("out", type=Path, metavar="OUT")
+    fetch.add_argument("subsets", nargs="+", metavar="SUBSET", help="e.g. dev-clean train-clean-100")
+    fetch.add_argument("--url", help="another place that holds SUBSET.tar.gz (a mirror)")
     speak = actions.add_parser("speak", help="write the embedded corpus in LibriSpeech layout")
     speak.add_argument("out", type=Path, metavar="OUT")
     speak.add_argument("--params", type=Path, default=Path("params.yaml"), help="params file (%(default)s)")
@@ -47,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(f"{args.out}: {unpack_split(args.split, args.out)} utterances")
         return 0
+    if args.action == "fetch":
+        return _fetch(args.out, args.subsets, args.url)
     return _speak(args.out, args.params)
 
 
@@ -76,6 +83,32 @@ def _check(folder: Path, verbose: bool) -> int:
     seen = "".join(f", {count} {flag}" for flag, count in sorted(flags.items()))
     print(f"{len(paths)} files: {len(paths) - refused} usable ({seconds:.1f} s), {refused} refused{seen}")
     return 1 if refused else 0
+
+
+def _fetch(out: Path, subsets: list[str], url: str | None) -> int:
+    from voxveil.corpus.download import LIBRISPEECH_MD5, LIBRISPEECH_URL, fetch_subset
+
+    for name in subsets:
+        if name not in LIBRISPEECH_MD5:
+            raise InputError(f"no LibriSpeech subset {name!r}; subsets: {', '.join(LIBRISPEECH_MD5)}")
+    for name in subsets:
+        report = _megabytes(f"corpus fetch {name}")
+        new = fetch_subset(name, out, url=(url or LIBRISPEECH_URL).rstrip("/"), report=report)
+        print(f"{out / name}: {'complete' if new else 'is there already'}")
+    return 0
+
+
+def _megabytes(name: str) -> Callable[[int, int], None]:
+    from voxveil.training.progress import Progress
+
+    shown: list[Progress] = []
+
+    def report(done: int, total: int) -> None:
+        if not shown:
+            shown.append(Progress(name, max(total, done) >> 20 or 1, "MB", start=done >> 20))
+        shown[0].update(done >> 20)
+
+    return report
 
 
 def _speak(out: Path, params_path: Path) -> int:
