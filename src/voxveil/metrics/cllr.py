@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from voxveil.metrics.data import CountTable
+from voxveil.metrics.data import CountTable, dot
 from voxveil.metrics.pav import PavBins
 
 __all__ = ["cllr", "cllr_min"]
@@ -21,8 +21,8 @@ __all__ = ["cllr", "cllr_min"]
 
 def cllr(table: CountTable) -> float:
     """Return Cllr in bit of scores that are natural-log LLRs."""
-    target = table.target @ np.logaddexp(0.0, -table.values) / table.n_target
-    nontarget = table.nontarget @ np.logaddexp(0.0, table.values) / table.n_nontarget
+    target = dot(table.target, np.logaddexp(0.0, -table.values)) / table.n_target
+    nontarget = dot(table.nontarget, np.logaddexp(0.0, table.values)) / table.n_nontarget
     return float((target + nontarget) / (2 * np.log(2)))
 
 

@@ -25,11 +25,13 @@ __all__ = [
     "RankSet",
     "ScoreSet",
     "UndefinedMetricError",
+    "dot",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+_DOT_BLOCK = 8192
 
 
 class UndefinedMetricError(Exception):
@@ -42,6 +44,15 @@ class UndefinedMetricError(Exception):
     def __init__(self, reason: str, *, unbounded: bool = False) -> None:
         super().__init__(reason)
         self.unbounded = unbounded
+
+
+def dot(a: FloatArray | IntArray, b: FloatArray) -> float:
+    """Return the sum of products of two 1-D arrays, the same whatever the number of BLAS threads.
+
+    Blocks below the size at which BLAS goes parallel: its threads cost more than they save here, above
+    all where processes share the cores.
+    """
+    return float(sum(a[i : i + _DOT_BLOCK] @ b[i : i + _DOT_BLOCK] for i in range(0, a.size, _DOT_BLOCK)))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from voxveil.metrics.data import CountTable, FloatArray, IntArray, UndefinedMetricError
+from voxveil.metrics.data import CountTable, FloatArray, IntArray, UndefinedMetricError, dot
 
 __all__ = ["GaussPair", "eps_max_gauss", "fit_gauss"]
 
@@ -58,9 +58,9 @@ def _moments(values: FloatArray, counts: IntArray, name: str, ddof: int) -> tupl
     total = weights.sum()
     # A shift to an observed score keeps the mean of nearly equal scores exact.
     shift = float(values[where[0]])
-    mean = float(weights @ (values - shift) / total)
+    mean = dot(weights, values - shift) / float(total)
     centred = values - (shift + mean)
-    sd = float(np.sqrt(weights @ (centred * centred) / (total - ddof)))
+    sd = float(np.sqrt(dot(weights, centred * centred) / (total - ddof)))
     if sd == 0:
         raise UndefinedMetricError(f"the {name} scores have no variance in double precision")
     return shift + mean, sd

@@ -155,12 +155,12 @@ def t_fit_nll(values):
     values = np.asarray(values)
     best = t_nll(values, math.inf, values.mean(), values.std())
     unit = np.subtract(*np.percentile(values, [75, 25])) / 1.35
-    for df in (1.2, 3, 10, 50):
+    for df, scale in ((1.2, 1.0), (3, 1.0), (10, 1.0), (50, 1.0), (1.0, 0.2), (1.0, 0.04)):
         found = optimize.minimize(
             lambda p: t_nll(
                 values, min(max(p[0], 1.0), 1e4), np.median(values) + unit * p[1], unit * (abs(p[2]) + 1e-9)
             ),
-            [df, 0.0, 1.0],
+            [df, 0.0, scale],
             method="Nelder-Mead",
             options={"maxiter": 1500, "xatol": 1e-8, "fatol": 1e-9},
         )

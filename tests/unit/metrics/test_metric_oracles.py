@@ -107,7 +107,7 @@ def test_gauss_maximum_is_the_maximum_over_scores(target, nontarget):
     assert got == pytest.approx(oracle.eps_max_gauss(target, nontarget), rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(11))
 def test_t_fit_is_the_maximum_likelihood(seed):
     rng = np.random.default_rng(seed)
     draw = [
@@ -119,6 +119,9 @@ def test_t_fit_is_the_maximum_likelihood(seed):
         lambda n: np.concatenate([rng.normal(0, 1, n - 3), [30.0, -25.0, 60.0]]),
         lambda n: rng.exponential(1, n),
         lambda n: rng.standard_cauchy(n),
+        lambda n: 1e6 + 1e-2 * rng.normal(size=n),
+        lambda n: np.concatenate([rng.normal(0, 1, 13), rng.normal(8, 0.1, 7)]),
+        lambda n: rng.exponential(1, 3) ** 2,
     ][seed]
     values = draw(300)
     x, counts = np.unique(values, return_counts=True)
