@@ -24,6 +24,9 @@ __all__ = ["Tracker", "TrackingError", "common_tags", "connect", "git_commit"]
 #: Seconds and tries before a server counts as away; the user's own settings win.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 
+#: Opens the experiment in the view of trained models, not of language-model traces.
+_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+
 
 class TrackingError(VoxveilError):
     """The tracking store cannot be reached or refuses what it is sent. Results are not affected."""
@@ -88,6 +91,8 @@ def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the tags every run of ours carries: code version, DVC experiment, parent run."""
     env = os.environ if environ is None else environ
     tags = {
+        "mlflow.source.name": "voxveil",
+        "mlflow.source.type": "LOCAL",
         "mlflow.parentRunId": env.get("MLFLOW_RUN_ID", ""),
         f"{PREFIX}exp": env.get("DVC_EXP_NAME", ""),
         f"{PREFIX}baseline": env.get("DVC_EXP_BASELINE_REV", ""),
@@ -116,7 +121,7 @@ def _experiment(client: Any, store: Store) -> str:
     if found is None:
         location = store.artifacts.as_uri() if store.artifacts else None
         try:
-            return str(client.create_experiment(store.experiment, artifact_location=location))
+            return str(client.create_experiment(store.experiment, location, tags=_EXPERIMENT_TAGS))
         except MlflowException:
             # Another machine may have made it since.
             found = client.get_experiment_by_name(store.experiment)
