@@ -8,7 +8,6 @@ public speech with seeded noise of its own, which protects nobody.
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +70,6 @@ class Anonymizer:
     def __init__(self, bundle: Bundle, *, loudness: float = LOUDNESS) -> None:
         self.bundle = bundle
         self._loudness = loudness
-        # YAAPT is quietened by redirecting standard output, which is one per process.
-        self._tracking = threading.Lock()
         self._system: System | None = None
         self._synthesizer: Synthesizer | None = None
         self._pool: Pool | None = None
@@ -153,8 +150,7 @@ class Anonymizer:
         if f0 is None:
             from voxveil.pitch.yaapt import track_f0
 
-            with self._tracking:
-                f0 = track_f0(audio)
+            f0 = track_f0(audio)
         target = select_target(self._pool, rng, self.bundle.target_members)
         features = self._system.release_features(audio, f0, noise)
         spoken = self._synthesizer.synthesize(features.content, features.pitch, target, len(audio))
