@@ -37,8 +37,8 @@ CORPUS = {
     "revision": "0f" * 32,
     "splits": {"private": {"speakers": 8, "utterances": 48, "seconds": 144.0}},
     "overlaps": [{"lists": ["extractor", "synthesis"], "speakers": 32}],
-    "skipped": [],
-    "speakers_without_voiced_frames": [],
+    "skipped": 0,
+    "speakers_without_voiced_frames": 0,
 }
 
 

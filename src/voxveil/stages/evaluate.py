@@ -229,8 +229,8 @@ def _corpus(path: Path) -> dict[str, Any]:
     return {
         **shown,
         "name": content["name"] if content["public"] else "private corpus",
-        "skipped": len(content["skipped"]),
-        "speakers_without_voiced_frames": len(content["speakers_without_voiced_frames"]),
+        "skipped": content["skipped"],
+        "speakers_without_voiced_frames": content["speakers_without_voiced_frames"],
     }
 
 
