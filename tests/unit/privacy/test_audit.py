@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from voxveil.audit.bounds import ALPHA, Event, _bound, choose_event, largest_bound, ratio_bound
+from voxveil.audit.mechanism_audit import Finding, audit_cube, audit_neighbours, audit_noise, audit_simplex
 from voxveil.cli import main
 from voxveil.errors import InputError
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, PublicNoise, Released, SystemNoise
-from voxveil.audit.mechanism_audit import Finding, audit_cube, audit_neighbours, audit_noise, audit_simplex
-from voxveil.audit.bounds import ALPHA, Event, _bound, choose_event, largest_bound, ratio_bound
 from voxveil.privacy.mechanisms import CUBE_BITS
 from voxveil.seeding import stream
 

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.errors import PrivacyError
-from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex
 from voxveil.audit.information import (
     ball_information,
     bits,
@@ -24,6 +22,8 @@ from voxveil.audit.information import (
     utterance_information,
     vector_information,
 )
+from voxveil.errors import PrivacyError
+from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex
 
 
 @pytest.mark.parametrize(("epsilon", "passed"), [(1, 0.154), (3, 1.04), (10, 5.78)])
