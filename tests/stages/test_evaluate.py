@@ -161,13 +161,21 @@ def test_facts_of_a_private_corpus_carry_no_name(tmp_path: Path) -> None:
     facts = {
         "public": False,
         "name": "Zanzibar",
-        "skipped": [{"utterance": "Zanzibar-1", "reason": "damaged"}],
-        "speakers_without_voiced_frames": ["Zanzibar"],
+        "skipped": 1,
+        "speakers_without_voiced_frames": 1,
+        "private_note": "Zanzibar",
     }
     out = evaluate(one(tmp_path, corpus=facts, samples=False), "anon_dp")
     corpus = read_json(out / "summary.json")["corpus"]
     assert (corpus["skipped"], corpus["speakers_without_voiced_frames"]) == (1, 1)
     assert not any("Zanzibar" in path.read_text() for path in out.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", ["skipped", "speakers_without_voiced_frames"])
+def test_a_list_of_names_where_a_count_belongs_is_refused(tmp_path: Path, name: str) -> None:
+    root = one(tmp_path, corpus={name: ["Zanzibar"]})
+    with pytest.raises(InputError, match=f"{name} must be a count, got a list"):
+        evaluate(root, "anon_dp")
 
 
 def test_a_tested_utterance_outside_the_ledger_is_named(tmp_path: Path) -> None:

@@ -225,6 +225,10 @@ def _corpus(path: Path) -> dict[str, Any]:
     for name in ("synthetic", "public"):
         if not isinstance(content.get(name), bool):
             raise InputError(f"{path}: {name} must be true or false, got {content.get(name)!r}")
+    for name in ("skipped", "speakers_without_voiced_frames"):
+        # A list would carry names into everything that is published.
+        if not isinstance(content.get(name), int):
+            raise InputError(f"{path}: {name} must be a count, got a {type(content.get(name)).__name__}")
     shown = {name: content[name] for name in ("synthetic", "public", "revision", "splits", "overlaps")}
     return {
         **shown,
