@@ -147,7 +147,7 @@ class SynthesisParams:
 
     channels: int = knob(160, "width of the acoustic model", low=8)
     layers: int = knob(6, "convolution blocks", low=1)
-    steps: int = knob(350, "training steps", low=1)
+    steps: int = knob(300, "training steps", low=1)
     batch: int = knob(8, "crops per step", low=1)
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
     learning_rate: float = knob(4e-3, "Adam learning rate", above=0)
