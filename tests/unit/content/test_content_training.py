@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -24,6 +27,7 @@ from voxveil.content.train import (  # noqa: E402
 from voxveil.corpus.phones import PHONES  # noqa: E402
 from voxveil.errors import InputError  # noqa: E402
 from voxveil.privacy import PublicNoise  # noqa: E402
+from voxveil.training.loop import Plan  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -111,6 +115,28 @@ def test_equal_seeds_train_equal_models(utterances: list[LabelledUtterance]) -> 
     states = [t.model.state_dict() for t in trained]
     assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
     assert any(not torch.equal(states[0][k], states[2][k]) for k in states[0])
+
+
+@pytest.mark.parametrize("stop_at", [5, 8])
+def test_a_resumed_training_ends_where_an_uninterrupted_one_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, utterances: list[LabelledUtterance], stop_at: int
+) -> None:
+    """The move towards semi-orthogonal factors changes weights outside the optimizer, keyed by step too."""
+
+    def stop(step: int, values: dict[str, float]) -> None:
+        if step == stop_at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "Plan", partial(Plan, checkpoint_seconds=0.0))
+    chosen = params(10.0, steps=11)
+    whole = train_content(utterances, PHONES, chosen, "v", 3)
+    with pytest.raises(KeyboardInterrupt):
+        train_content(utterances, PHONES, chosen, "v", 3, checkpoints=tmp_path, sink=stop)
+    assert list(tmp_path.iterdir())
+    resumed = train_content(utterances, PHONES, chosen, "v", 3, checkpoints=tmp_path)
+    assert resumed.curve == whole.curve
+    state, expected = resumed.model.state_dict(), whole.model.state_dict()
+    assert all(torch.equal(state[name], expected[name]) for name in expected)
 
 
 def test_chunks_shorter_than_asked_are_padded_not_dropped(utterances: list[LabelledUtterance]) -> None:
