@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 KEY, SECRET = "tests-key", "tests-secret"
@@ -146,15 +147,15 @@ def mlflow_server(postgres: str, s3: S3, tmp_path_factory: pytest.TempPathFactor
         "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
     ]  # fmt: skip
     environment = {**os.environ, **s3.environment, "MLFLOW_S3_ENDPOINT_URL": s3.endpoint}
-    environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    environment.update(MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
     with log.open("w") as out:
-        process = subprocess.Popen(
-            command, stdout=out, stderr=subprocess.STDOUT, env=environment, start_new_session=True
-        )
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
     address = f"http://127.0.0.1:{port}"
     wait(lambda: urllib.request.urlopen(f"{address}/health", timeout=2).status == 200, process, log)
     yield address
-    os.killpg(process.pid, 9)
+    for child in psutil.Process(process.pid).children(recursive=True):
+        child.kill()
+    process.kill()
     process.wait()
 
 
