@@ -237,11 +237,7 @@ def test_unfinished_outputs_are_not_published(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_nothing_private_reaches_mlflow_or_the_report(tmp_path: Path, store: Store) -> None:
-    secret = {
-        "public": False,
-        "name": f"{MARK} corpus",
-        "skipped": [{"utterance": f"{MARK}-1", "reason": "x"}],
-    }
+    secret = {"public": False, "name": f"{MARK} corpus", "note": MARK}
     root = finished(tmp_path / "private", corpus=secret, mark=MARK, samples=False)
     send(root, store)
     places = [root / "outputs/evaluate", root / "outputs/report", root / "metrics", store.lock.parent]
