@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish, and say where it went."""
+    from voxveil.publish.send import publish
     from voxveil.storage.done import require_done
-    from voxveil.tracking.publish import publish
     from voxveil.tracking.store import project_root, resolve_store
 
     root = args.root or project_root()

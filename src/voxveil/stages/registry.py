@@ -268,7 +268,7 @@ STAGES: tuple[StageSpec, ...] = (
         (Port("metrics", "Metrics", many=True), Port("samples", "Dataset", many=True)),
         (Port("report", "HTML"),),
         sections=("report", "systems"),
-        packages=(*_COMMON, "metrics", "report", "tracking"),
+        packages=(*_COMMON, "metrics", "report", "tracking", "publish"),
         cacheable=False,
     ),
 )

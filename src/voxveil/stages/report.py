@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from voxveil.errors import MissingExtraError, VoxveilError
+from voxveil.publish.send import publish
 from voxveil.report.page import Picture, page
 from voxveil.report.players import read_pairs
 from voxveil.report.results import Summary, read_summaries, same_corpus
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_bytes, write_json, write_text
-from voxveil.tracking.publish import publish
 from voxveil.tracking.store import tracking_enabled, warn
 
 __all__ = ["run"]

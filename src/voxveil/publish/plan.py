@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.metrics.names import metric_key, undefined_metrics
+from voxveil.publish.describe import describe_run, describe_system
 from voxveil.report.results import Summary, headline
 from voxveil.report.words import loss_text
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import DONE, file_sha256
-from voxveil.tracking.describe import describe_run, describe_system
 from voxveil.tracking.names import PREFIX, finite, flat_params, mlflow_name, short
 
 __all__ = ["Plan", "parent_plan", "system_plan"]

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from voxveil.publish.plan import Plan, parent_plan
 from voxveil.report.results import results_digest
 from voxveil.storage.atomic import read_json
 from voxveil.tracking.client import Tracker, common_tags, connect
 from voxveil.tracking.names import PREFIX
-from voxveil.tracking.plan import Plan, parent_plan
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["publish", "run_key"]
