@@ -139,9 +139,7 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int) -> None:
     for name, loss in bundle.rule.to_json().items():
         sensitivity = "" if loss["sensitivity"] is None else f", L1 sensitivity {loss['sensitivity']}"
         print(f"  {name}: epsilon {loss['epsilon']} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
-    print(
-        "  utterance epsilon = epsilon(pitch) + K epsilon(content); above ln N it hides no one among N people"
-    )
+    print("  utterance epsilon = epsilon(pitch) + K epsilon(content); above ln N: no promise among N people")
     print(f"  announced as release {release.id} to {release.register}")
     if bundle.corpus.get("synthetic"):
         print(
