@@ -6,9 +6,10 @@ It serves twice: on public speech for the pool of targets, and as the attacker. 
 reaches the synthesizer through it.
 
 One number per clip, its mean over time and bands, is subtracted from the log-mel, so gain cancels.
-The mean of each band is not: a voice, and a vocoder, is also known by its static spectrum, and
-subtracting it doubled the error rate on the embedded corpus. Each clip is embedded by itself,
-without padding, so what is embedded beside it cannot move its embedding.
+The mean of each band is not: a voice is also known by its static spectrum, and subtracting it
+doubled the error rate on the embedded corpus. Where a speaker's recordings share one session, the
+channel is part of that spectrum and original speech is easier to link than across sessions. Each
+clip is embedded by itself, without padding, so what is embedded beside it cannot move its embedding.
 """
 
 from __future__ import annotations
