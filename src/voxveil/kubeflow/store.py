@@ -7,7 +7,6 @@ them. The query is never part of a key.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs
 
-from voxveil.errors import InputError, MissingExtraError
+from voxveil.errors import InputError
+from voxveil.storage.s3 import s3_client, s3_endpoint, s3_session
 
 __all__ = ["Location", "check_reachable", "fetch", "parse_location"]
 
@@ -77,8 +77,8 @@ def check_reachable(uri: str) -> None:
     place = parse_location(uri)
     if place is None:
         return
-    session = _session()
-    endpoint = place.endpoint or _configured_endpoint()
+    session = s3_session()
+    endpoint = place.endpoint or s3_endpoint()
     if uri.startswith("minio://") and not endpoint:
         raise InputError(f"{uri}: needs the server's address; set AWS_ENDPOINT_URL")
     if not endpoint and not (place.region or session.region_name):
@@ -107,7 +107,7 @@ def fetch(uri: str, folder: Path) -> None:
     import botocore.exceptions
 
     try:
-        client = _client(place)
+        client = s3_client(endpoint=place.endpoint, region=place.region, connect_timeout=10, attempts=5)
         count = 0
         for key, relative in _objects(client, place, uri):
             target = folder / relative
@@ -130,33 +130,3 @@ def _objects(client: Any, place: Location, uri: str) -> Iterator[tuple[str, str]
             if relative.startswith("/") or ".." in PurePosixPath(relative).parts:
                 raise InputError(f"{uri}: object {item['Key']!r} would be written outside its folder")
             yield item["Key"], relative
-
-
-def _session() -> Any:
-    try:
-        import boto3
-    except ImportError:
-        raise MissingExtraError("boto3", "data") from None
-    return boto3.session.Session()
-
-
-def _configured_endpoint() -> str:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-
-
-def _client(place: Location) -> Any:
-    from botocore.config import Config
-
-    session = _session()
-    endpoint = place.endpoint or _configured_endpoint()
-    options = Config(
-        connect_timeout=10,
-        read_timeout=60,
-        retries={"max_attempts": 5, "mode": "standard"},
-        # Servers of S3's kind often know neither virtual hosts nor trailing checksums.
-        s3={"addressing_style": "path"} if endpoint else {},
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-    )
-    region = place.region or session.region_name or "us-east-1"
-    return session.client("s3", endpoint_url=endpoint or None, region_name=region, config=options)

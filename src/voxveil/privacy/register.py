@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from voxveil.errors import MissingExtraError, PrivacyError
+from voxveil.storage.s3 import s3_client, s3_endpoint
 
 __all__ = ["FolderRegister", "Register", "S3Register", "open_register", "register_location"]
 
@@ -208,33 +209,17 @@ class S3Register:
     def _connect(self) -> Any:
         if self._client is None:
             try:
-                import boto3
-                from botocore.config import Config
-            except ImportError:
-                raise MissingExtraError("boto3", "data") from None
-            options = Config(
-                connect_timeout=5,
-                read_timeout=10,
-                retries={"max_attempts": 2, "mode": "standard"},
-                # Servers of S3's kind often know neither virtual hosts nor trailing checksums.
-                s3={"addressing_style": "path"} if _endpoint() else {},
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
-            )
-            try:
-                self._client = boto3.session.Session().client("s3", endpoint_url=_endpoint(), config=options)
+                self._client = s3_client(read_timeout=10, attempts=2)
+            except MissingExtraError:
+                raise
             except Exception as error:
                 raise PrivacyError(f"{self._failure(error, 'reached')}; nothing was released") from None
         return self._client
 
     def _failure(self, error: Exception, what: str) -> str:
         reason = " ".join(str(error).split()) or type(error).__name__
-        where = f" at {_endpoint()}" if _endpoint() else ""
+        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
         return f"register {self.location}{where}: cannot be {what} ({reason})"
-
-
-def _endpoint() -> str | None:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 def _status(error: Exception) -> int | None:
