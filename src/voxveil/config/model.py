@@ -135,7 +135,7 @@ class TrainVocoderParams:
     """The harmonic-plus-noise source-filter vocoder."""
 
     channels: int = knob(96, "width of the filter network", low=8)
-    steps: int = knob(600, "training steps", low=1)
+    steps: int = knob(480, "training steps", low=1)
     batch: int = knob(8, "crops per step", low=1)
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
     learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
@@ -147,7 +147,7 @@ class SynthesisParams:
 
     channels: int = knob(160, "width of the acoustic model", low=8)
     layers: int = knob(6, "convolution blocks", low=1)
-    steps: int = knob(300, "training steps", low=1)
+    steps: int = knob(250, "training steps", low=1)
     batch: int = knob(8, "crops per step", low=1)
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
     learning_rate: float = knob(4e-3, "Adam learning rate", above=0)
