@@ -33,6 +33,7 @@ python=$(find_python)
 if [ "$lock" = gpu ] || [ "$lock" = dev ]; then
     free=$(df -Pk . | awk 'NR == 2 {print int($4 / 1048576)}')
     need=15
+    [ -z "${TORCH_INDEX:-}" ] || need=6
     [ -d .venv/lib ] && need=4 # a finished or half-finished installation holds the large part already
     [ "$free" -ge "$need" ] || fail "$need GB of free disk are needed here, got $free GB"
 fi
@@ -46,7 +47,9 @@ if [ -n "${TORCH_INDEX:-}" ]; then
     grep -vE '^(nvidia-|cuda-|triton)' "requirements/$lock.txt" >"$list"
     extra=(--extra-index-url "$TORCH_INDEX")
 fi
-echo "installing requirements/$lock.txt into .venv (once; about 7 GB with CUDA libraries for gpu and dev)"
+size="about 7 GB with CUDA libraries for gpu and dev"
+[ -z "${TORCH_INDEX:-}" ] || size="CPU-only torch"
+echo "installing requirements/$lock.txt into .venv (once; $size)"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 .venv/bin/python -m pip install --quiet --no-deps "${extra[@]}" -r "$list" 2>&1 | { grep -v 'is ignored: it is neither' || true; }
 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . 2>&1 | { grep -v 'is ignored: it is neither' || true; }

@@ -172,7 +172,7 @@ def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
     print(
         f"\n{content['releases']} releases ({scope}); largest utterance total"
         f" {_text(content['epsilon_utterance_max'])} nat; largest speaker total"
-        f" {_text(content['epsilon_speaker_max'])} nat"
+        + (f" {_text(content['epsilon_speaker_max'])} nat" if content["speakers"] else " unknown")
     )
     if content["unattributed"]:
         print(f"{content['unattributed']} utterances name no speaker and are in no speaker's total")

@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     """Publish, and say where it went."""
     from voxveil.publish.send import publish
     from voxveil.storage.done import require_done
-    from voxveil.tracking.store import project_root, resolve_store
+    from voxveil.storage.project import project_root
+    from voxveil.tracking.store import resolve_store
 
     root = args.root or project_root()
     store = resolve_store()

@@ -177,7 +177,8 @@ def _scores_reversed(f: Findings) -> str | None:
         return None
     return (
         f"scores may be reversed: EER is {eer:.1f} % and a target scores above a nontarget in only "
-        f"{100 * auc:.1f} % of pairs; distances must be negated (nothing was folded)"
+        f"{100 * auc:.1f} % of pairs; negate them if they are distances (with few speakers an attack"
+        " that finds nothing can read so too); nothing was folded"
     )
 
 

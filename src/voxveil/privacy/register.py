@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from voxveil.errors import MissingExtraError, PrivacyError
+from voxveil.storage.project import project_root
 from voxveil.storage.s3 import s3_client, s3_endpoint
 
 __all__ = ["FolderRegister", "Register", "S3Register", "open_register", "register_location"]
@@ -46,12 +47,15 @@ class Register(Protocol):
 
 
 def register_location() -> str:
-    """Return where releases are registered: VOXVEIL_LEDGER, ``$DVC_ROOT/ledger``, else ``ledger``."""
+    """Return where releases are registered: VOXVEIL_LEDGER, else ``ledger`` in the project's root.
+
+    The root is found upwards from the working directory, so that one project has one register
+    whichever of its folders a release is made in.
+    """
     chosen = os.environ.get("VOXVEIL_LEDGER")
     if chosen:
         return chosen
-    root = os.environ.get("DVC_ROOT")
-    return str(Path(root) / "ledger") if root else "ledger"
+    return str(project_root() / "ledger")
 
 
 def open_register(location: str | None = None) -> Register:

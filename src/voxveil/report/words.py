@@ -29,8 +29,9 @@ EER_NOTE = (
     " give single utterances away. Read it beside the worst case and the identification rate."
 )
 NULL_NOTE = (
-    "'If nothing leaks' is what 95 % of random relabellings read on these same trials: even a perfect"
-    " system does not score 0. A value inside that range does not prove privacy by itself."
+    "'If nothing leaks' is what 95 % of random relabellings read on these same trials, the widest range"
+    " over the systems shown: even a perfect system does not score 0. A value inside that range does not"
+    " prove privacy by itself; each system's own range stands in its evaluate/SYSTEM/*.json."
 )
 INTERVAL_NOTE = "Square brackets are 95 % intervals over speakers; a maximum has a range there instead."
 SYNTHETIC_NOTE = (

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["EXPERIMENT", "Store", "project_root", "resolve_store", "tracking_enabled", "warn"]
+from voxveil.storage.project import project_root
+
+__all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn"]
 
 #: Name of the MLflow experiment unless MLFLOW_EXPERIMENT_NAME says otherwise.
 EXPERIMENT = "voxveil"
@@ -73,15 +75,6 @@ def resolve_store(environ: Mapping[str, str] | None = None, cwd: Path | None = N
     root = project_root(env, cwd)
     uri = f"sqlite:///{root / 'mlflow.db'}"
     return Store(uri, experiment, root / "mlartifacts", _sqlite_lock(uri))
-
-
-def project_root(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
-    """Return ``$DVC_ROOT``, else the nearest folder upwards with a dvc.yaml, else the current one."""
-    env = os.environ if environ is None else environ
-    if env.get("DVC_ROOT"):
-        return Path(env["DVC_ROOT"]).absolute()
-    here = (Path.cwd() if cwd is None else cwd).absolute()
-    return next((folder for folder in (here, *here.parents) if (folder / "dvc.yaml").is_file()), here)
 
 
 def warn(text: str) -> None:

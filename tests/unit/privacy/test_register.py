@@ -27,10 +27,15 @@ from .ledger_entries import make_entry
 NAME = "0123456789abcdef" * 2
 
 
-def test_the_location_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_location_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.delenv("VOXVEIL_LEDGER", raising=False)
     monkeypatch.delenv("DVC_ROOT", raising=False)
-    assert register_location() == "ledger"
+    monkeypatch.chdir(tmp_path)
+    assert register_location() == str(tmp_path / "ledger")
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n")
+    (tmp_path / "deep/er").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep/er")
+    assert register_location() == str(tmp_path / "ledger")
     monkeypatch.setenv("DVC_ROOT", "/project")
     assert register_location() == "/project/ledger"
     monkeypatch.setenv("VOXVEIL_LEDGER", "s3://bucket/releases")
