@@ -152,7 +152,7 @@ def decode(data: bytes, name: str) -> Audio:
     soundfile = _soundfile()
     try:
         samples, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
-    except (soundfile.SoundFileError, RuntimeError) as error:
+    except (soundfile.SoundFileError, RuntimeError, ValueError, MemoryError, OverflowError) as error:
         raise IncompleteInputError(
             f"utterance {name}: stored audio is not readable ({_reason(error)})"
         ) from None

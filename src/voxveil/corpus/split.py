@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,10 +148,10 @@ class Split:
         manifest = self.folder / "manifest.jsonl"
         if not manifest.is_file():
             raise IncompleteInputError(f"{self.folder}: no manifest.jsonl; is this a prepared split?")
-        self.utterances = tuple(
-            _utterance(line) for line in manifest.read_text(encoding="utf-8").splitlines()
-        )
+        rows = _read_manifest(manifest)
+        self.utterances = tuple(utterance for utterance, _ in rows)
         self._by_id = {utterance.id: utterance for utterance in self.utterances}
+        self._sha256 = {utterance.id: sha256 for utterance, sha256 in rows}
         self._audio = ShardReader(self.folder, "audio")
         self._audio.require(self._by_id)
         self._f0: ShardReader | None = None
@@ -191,15 +192,24 @@ class Split:
         """Return the stored FLAC bytes."""
         return self._audio.read(item)
 
+    def verify(self, item: str) -> bytes:
+        """Return the stored FLAC bytes after checking digest and sample count against the manifest."""
+        data = self.flac(item)
+        got = hashlib.sha256(data).hexdigest()
+        if got != self._sha256[self[item].id]:
+            raise IncompleteInputError(
+                f"utterance {item}: its audio has SHA-256 {got[:16]}..., its manifest says"
+                f" {self._sha256[item][:16]}...; run the stage that makes it again"
+            )
+        self.audio(item)
+        return data
+
     def f0(self, item: str) -> NDArray[np.float32]:
-        """Return (K,) F0 in Hz, 0 where unvoiced."""
+        """Return (K,) F0 in Hz, 0 where unvoiced; every value is finite and not negative."""
         if self._f0 is None:
             self._f0 = ShardReader(self.folder, "f0")
             self._f0.require(self._by_id)
-        f0: NDArray[np.float32] = bytes_array(self._f0.read(item)).astype(np.float32)
-        if len(f0) != self[item].frames:
-            raise IncompleteInputError(f"utterance {item}: F0 has {len(f0)} frames of {self[item].frames}")
-        return f0
+        return _checked_f0(self._f0.read(item), item, self[item].frames)
 
     def phones(self, item: str) -> list[Phone]:
         """Return the phones of an utterance in order; an absent timing is an error."""
@@ -226,9 +236,65 @@ def _row(utterance: Utterance, address: str, sha256: str) -> dict[str, Any]:
     }
 
 
-def _utterance(line: str) -> Utterance:
-    row = json.loads(line)
-    return Utterance(row["utterance"], row["speaker"], row["sex"], row["samples"], row["text"])
+def _read_manifest(path: Path) -> list[tuple[Utterance, str]]:
+    """Return every utterance with the SHA-256 of its audio."""
+    try:
+        # Not splitlines: a transcript may hold separators that end a line there and not in JSON.
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError:
+        raise IncompleteInputError(f"{path}: not a UTF-8 text file") from None
+    rows: dict[str, tuple[Utterance, str]] = {}
+    for number, line in enumerate(lines if lines != [""] else [], 1):
+        utterance, sha256 = _utterance(line, f"{path}:{number}")
+        if utterance.id in rows:
+            raise IncompleteInputError(f"{path}:{number}: utterance {utterance.id} is there twice")
+        rows[utterance.id] = (utterance, sha256)
+    return list(rows.values())
+
+
+def _utterance(line: str, where: str) -> tuple[Utterance, str]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise IncompleteInputError(f"{where}: not valid JSON; a line is one object per utterance") from None
+    if not isinstance(row, dict):
+        raise IncompleteInputError(f"{where}: must be a JSON object, got {type(row).__name__}")
+    for name in ("utterance", "speaker", "sex", "text", "sha256"):
+        if not isinstance(row.get(name), str):
+            raise IncompleteInputError(f"{where}: {name} must be text, got {reprlib.repr(row.get(name))}")
+    for name in ("utterance", "speaker"):
+        if row[name].split() != [row[name]] or "/" in row[name]:
+            raise IncompleteInputError(
+                f"{where}: {name} must be a name without spaces and '/', got {reprlib.repr(row[name])}"
+            )
+    samples = row.get("samples")
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        raise IncompleteInputError(
+            f"{where}: samples must be a whole number of at least 1, got {reprlib.repr(samples)}"
+        )
+    return Utterance(row["utterance"], row["speaker"], row["sex"], samples, row["text"]), row["sha256"]
+
+
+def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:
+    try:
+        stored = bytes_array(data)
+    except ValueError as error:
+        raise IncompleteInputError(f"utterance {item}: F0 is not a readable array ({error})") from None
+    if stored.dtype.kind != "f" or stored.ndim != 1:
+        raise IncompleteInputError(
+            f"utterance {item}: F0 must be a 1-D array of floats, got {stored.ndim}-D of {stored.dtype}"
+        )
+    if len(stored) != frames:
+        raise IncompleteInputError(f"utterance {item}: F0 has {len(stored)} frames of {frames}")
+    with np.errstate(over="ignore"):
+        f0: NDArray[np.float32] = stored.astype(np.float32)
+    bad = ~(np.isfinite(f0) & (f0 >= 0))
+    if bad.any():
+        frame = int(np.argmax(bad))
+        raise IncompleteInputError(
+            f"utterance {item}: F0 of frame {frame} is {f0[frame]}; it must be finite and not negative"
+        )
+    return f0
 
 
 def _read_ctm(path: Path) -> dict[str, list[Phone]]:

@@ -10,6 +10,7 @@ import io
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tokenize import TokenError
 from types import TracebackType
 from typing import Any
 
@@ -31,8 +32,26 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def bytes_array(data: bytes) -> NDArray[Any]:
-    """Read an array in ``.npy`` form; object arrays are refused."""
-    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    """Read an array in ``.npy`` form.
+
+    Raises:
+        ValueError: The bytes are no such array, or it holds objects.
+    """
+    try:
+        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except ValueError as error:
+        # NumPy's own words for an object array advise to unpickle it.
+        raise ValueError("it holds pickled objects" if "allow_pickle" in str(error) else str(error)) from None
+    except (
+        EOFError,
+        SyntaxError,
+        TypeError,
+        TokenError,
+        MemoryError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise ValueError(f"its header is damaged ({type(error).__name__})") from None
     return array
 
 
