@@ -29,8 +29,9 @@ def run(root: Path) -> None:
         "synthesis": "synthesis",
     }
     inputs = {name: root / "models" / folder for name, folder in folders.items()}
-    for path in inputs.values():
-        finish(path, "made", None)
+    keys = {"pitch": "dp", "content": "dp", "synthesis": "anon_dp"}
+    for name, path in inputs.items():
+        finish(path, f"train_{name}", keys.get(name))
     run_stage("bundle", root / "params.yaml", inputs, {"model": root / "out"}, key="anon_dp")
 
 

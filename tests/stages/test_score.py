@@ -96,6 +96,8 @@ def test_conditions_say_how_the_attack_was_made(
     assert (content["attacker"], content["scenario"]) == ("ecapa", "semi_informed")
     assert content["enrolment"] == content["trial"] == content["training"] == "anonymized"
     assert content["counts"]["short_clips_repeated"] == 16, "0.4 s is below the attacker's minimum"
+    finish(inputs["attacker"], "train_attacker", "original")
+    finish(inputs["released"], "anonymize", "original")
     original = json.loads(
         (score(params, inputs, tmp_path / "two", key="original") / "conditions.json").read_text()
     )

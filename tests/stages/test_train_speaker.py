@@ -87,9 +87,9 @@ def test_train_attacker_remembers_whom_and_what_it_was_trained_on(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     split = public / "attacker"
-    finish(split, "anonymize", "anon")
     states = {}
     for system in ("anon", "original"):
+        finish(split, "anonymize", system, "attacker")
         out = tmp_path / system
         outputs = {"model": out / "model", "metrics": out / "metrics.json", "curve": out / "curve.csv"}
         run_stage("train_attacker", params, {"attacker": split}, outputs, key=system)

@@ -41,7 +41,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     level = 0.1 if name == "noise" else 1e-4
                     audio = (level * rng.standard_normal(len(audio))).astype(np.float32)
                 writer.add(utterance, encode_flac(audio, utterance.id)[0])
-        finish(folder / name, "anonymize", "any")
     return folder
 
 
@@ -52,6 +51,7 @@ def first_trial(made: Path) -> str:
 def transcribe(
     made: Path, released: str, out: Path, *, key: str = "anon", private: Path | None = None
 ) -> dict:
+    finish(made / released, "anonymize", key, "released")
     run_stage(
         "transcribe",
         write_params(out / "params.yaml"),

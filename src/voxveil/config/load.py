@@ -22,6 +22,21 @@ _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML's safe loader, which also refuses a key that stands twice (YAML keeps the last one)."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise ParamsError(f"{key}: stands twice (line {key_node.start_mark.line + 1})")
+            if isinstance(key, str):
+                seen.add(key)
+        result: dict[Any, Any] = super().construct_mapping(node, deep)
+        return result
+
+
 def load_params(path: Path) -> Params:
     """Read and check a params file (YAML, or JSON as Kubeflow passes it)."""
     return parse_params(read_mapping(path), complete=True)
@@ -30,10 +45,14 @@ def load_params(path: Path) -> Params:
 def read_mapping(path: Path) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping."""
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        loader = _UniqueKeys(Path(path).read_text(encoding="utf-8"))
+        try:
+            content = loader.get_single_data()
+        finally:
+            loader.dispose()
     except FileNotFoundError:
         raise ParamsError(f"{path}: no such params file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ParamsError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):
         raise ParamsError(f"{path}: the top level must be a mapping, got {type(content).__name__}")

@@ -15,6 +15,7 @@ __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
 
 Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
 Keyed = Literal["", "system", "pitch_variant", "content_variant"]
+MadeFor = Literal["", "key", "pitch", "content", "recognizer"]
 Secrecy = Literal["public", "private", "released"]
 
 
@@ -26,6 +27,10 @@ class Port:
         name: As in ``--in NAME=PATH``.
         kind: Kubeflow artifact type.
         secrecy: ``private`` artifacts never leave the private store.
+        made_by: For an input: the stage whose output it must be.
+        made_for: For an input: the key it must have been made for: that of this run, the system's pitch or
+            content variant, the recognizer's variant, or none.
+        output: For an input: the output port it must come from, where the stage has several.
         many: The folder holds one finished output per system (fan-in).
         copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
             (``{key}`` stands for the stage's key).
@@ -34,6 +39,9 @@ class Port:
     name: str
     kind: Kind
     secrecy: Secrecy = "public"
+    made_by: str = ""
+    made_for: MadeFor = ""
+    output: str = ""
     many: bool = False
     copy_of: str = ""
 
@@ -59,8 +67,9 @@ class StageSpec:
         return self.name.replace("_", "-")
 
 
-_PUBLIC = Port("public", "Dataset")
-_PRIVATE = Port("private", "Dataset", "private")
+_PUBLIC = Port("public", "Dataset", made_by="prepare", output="public")
+_PRIVATE = Port("private", "Dataset", "private", made_by="prepare", output="private")
+_RELEASED = Port("released", "Dataset", "released", made_by="anonymize", made_for="key", output="released")
 _TRAINED = (
     Port("model", "Model"),
     Port("metrics", "Metrics", copy_of="model/metrics.json"),
@@ -139,7 +148,12 @@ STAGES: tuple[StageSpec, ...] = (
     StageSpec(
         "train_synthesis",
         "train one system's acoustic model on its own released features",
-        (_PUBLIC, Port("pitch", "Model"), Port("content", "Model"), Port("speaker", "Model")),
+        (
+            _PUBLIC,
+            Port("pitch", "Model", made_by="train_pitch", made_for="pitch"),
+            Port("content", "Model", made_by="train_content", made_for="content"),
+            Port("speaker", "Model", made_by="train_speaker"),
+        ),
         _TRAINED,
         keyed="system",
         sections=("train_synthesis",),
@@ -160,11 +174,11 @@ STAGES: tuple[StageSpec, ...] = (
         "bundle",
         "pack one system into a model folder that anonymizes by itself",
         (
-            Port("pitch", "Model"),
-            Port("content", "Model"),
-            Port("speaker", "Model"),
-            Port("vocoder", "Model"),
-            Port("synthesis", "Model"),
+            Port("pitch", "Model", made_by="train_pitch", made_for="pitch"),
+            Port("content", "Model", made_by="train_content", made_for="content"),
+            Port("speaker", "Model", made_by="train_speaker"),
+            Port("vocoder", "Model", made_by="train_vocoder"),
+            Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
         (Port("model", "Model"),),
         keyed="system",
@@ -174,7 +188,7 @@ STAGES: tuple[StageSpec, ...] = (
     StageSpec(
         "anonymize",
         "release anonymized speech of the private speakers and the attacker's training set",
-        (Port("model", "Model"), _PUBLIC, _PRIVATE),
+        (Port("model", "Model", made_by="bundle", made_for="key"), _PUBLIC, _PRIVATE),
         (
             Port("attacker", "Dataset"),
             Port("released", "Dataset", "released"),
@@ -205,7 +219,7 @@ STAGES: tuple[StageSpec, ...] = (
     StageSpec(
         "train_attacker",
         "train the attacker's speaker encoder on anonymized public speech",
-        (Port("attacker", "Dataset"),),
+        (Port("attacker", "Dataset", made_by="anonymize", made_for="key", output="attacker"),),
         _TRAINED,
         keyed="system",
         sections=("train_attacker",),
@@ -217,7 +231,7 @@ STAGES: tuple[StageSpec, ...] = (
     StageSpec(
         "score",
         "score trials and the pooled rank protocol with the attacker",
-        (Port("attacker", "Model"), Port("released", "Dataset", "released"), _PRIVATE),
+        (Port("attacker", "Model", made_by="train_attacker", made_for="key"), _RELEASED, _PRIVATE),
         (Port("scores", "Dataset", "private"),),
         keyed="system",
         sections=("score",),
@@ -229,7 +243,7 @@ STAGES: tuple[StageSpec, ...] = (
     StageSpec(
         "transcribe",
         "recognise the released speech and count errors",
-        (Port("recognizer", "Model"), Port("released", "Dataset", "released"), _PRIVATE),
+        (Port("recognizer", "Model", made_by="train_content", made_for="recognizer"), _RELEASED, _PRIVATE),
         (Port("transcripts", "Dataset", "private"),),
         keyed="system",
         sections=("transcribe",),
@@ -252,9 +266,9 @@ STAGES: tuple[StageSpec, ...] = (
         "evaluate",
         "compute every privacy and utility metric of one system",
         (
-            Port("scores", "Dataset", "private"),
-            Port("transcripts", "Dataset", "private"),
-            Port("released", "Dataset", "released"),
+            Port("scores", "Dataset", "private", made_by="score", made_for="key"),
+            Port("transcripts", "Dataset", "private", made_by="transcribe", made_for="key"),
+            _RELEASED,
         ),
         (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
         keyed="system",
@@ -265,7 +279,10 @@ STAGES: tuple[StageSpec, ...] = (
     StageSpec(
         "report",
         "write the report page and publish the run to MLflow",
-        (Port("metrics", "Metrics", many=True), Port("samples", "Dataset", many=True)),
+        (
+            Port("metrics", "Metrics", made_by="evaluate", made_for="key", many=True),
+            Port("samples", "Dataset", made_by="anonymize", made_for="key", output="samples", many=True),
+        ),
         (Port("report", "HTML"),),
         sections=("report", "systems"),
         packages=(*_COMMON, "metrics", "report", "tracking", "publish"),

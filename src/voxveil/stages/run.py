@@ -48,9 +48,15 @@ def run_stage(
     params = load_params(params_path)
     _check_ports(spec, "--in", spec.inputs, inputs)
     _check_ports(spec, "--out", spec.outputs, outputs)
+    _check_outputs(spec, outputs)
+    for name in digests or {}:
+        if name not in inputs:
+            raise InputError(
+                f"stage {spec.command}: unknown --digest {name}; it has: {', '.join(inputs) or 'none'}"
+            )
     _check_key(spec, key, params)
     done_in = {
-        port.name: _require(port, Path(inputs[port.name]), params, (digests or {}).get(port.name))
+        port.name: _require(port, Path(inputs[port.name]), params, key, (digests or {}).get(port.name))
         for port in spec.inputs
     }
     mark = fingerprint(spec, key, params, done_in)
@@ -76,7 +82,7 @@ def run_stage(
             mark,
         )
         module.run(context)
-        results = {name: finish(folder, spec.name, key or None) for name, folder in folders.items()}
+        results = {name: finish(folder, spec.name, key or None, name) for name, folder in folders.items()}
     for port in spec.outputs:
         if port.copy_of:
             source, _, file = port.copy_of.format(key=key).partition("/")
@@ -149,8 +155,53 @@ def _check_key(spec: StageSpec, key: str, params: Params) -> None:
         )
 
 
-def _require(port: Port, path: Path, params: Params, digest: str | None) -> str:
+def _check_outputs(spec: StageSpec, outputs: Mapping[str, Path]) -> None:
+    """Refuse before any work what could not be put into place after it."""
+    seen: dict[Path, str] = {}
+    for port in spec.outputs:
+        path = Path(outputs[port.name])
+        where = path.absolute()
+        if where in seen:
+            raise InputError(
+                f"stage {spec.command}: --out {port.name} and {seen[where]} have the same path {path}"
+            )
+        seen[where] = port.name
+        if port.copy_of and path.is_dir():
+            raise InputError(f"stage {spec.command}: --out {port.name}={path} is a folder; it must be a file")
+        if not port.copy_of and path.exists() and not path.is_dir():
+            raise InputError(f"stage {spec.command}: --out {port.name}={path} is a file; it must be a folder")
+
+
+def _require(port: Port, path: Path, params: Params, key: str, digest: str | None) -> str:
     if not port.many:
-        return require_done(path, port.name, digest=digest).digest
-    digests = [require_done(path / system, port.name).digest for system in sorted(params.systems)]
+        done = require_done(path, port.name, digest=digest)
+        _check_origin(port, done, path, _made_for(port, params, key))
+        return done.digest
+    digests = []
+    for system in sorted(params.systems):
+        done = require_done(path / system, port.name)
+        _check_origin(port, done, path / system, system)
+        digests.append(done.digest)
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def _made_for(port: Port, params: Params, key: str) -> str | None:
+    if port.made_for == "key":
+        return key
+    if port.made_for == "recognizer":
+        return params.transcribe.variant
+    if port.made_for in ("pitch", "content"):
+        return str(getattr(params.systems[key], port.made_for))
+    return None
+
+
+def _check_origin(port: Port, done: Done, path: Path, key: str | None) -> None:
+    """Refuse the output of another stage, system or variant: its numbers would carry a false name."""
+    got = f"{done.stage}[{done.key}]" if done.key else done.stage
+    wanted = f"{port.made_by}[{key}]" if key else port.made_by
+    if got != wanted or (done.output and port.output and done.output != port.output):
+        which = f" {done.output!r}" if done.output else ""
+        need = f" {port.output!r}" if port.output else ""
+        raise InputError(
+            f"input {port.name}: {path} is output{which} of {got}, must be output{need} of {wanted}"
+        )

@@ -27,8 +27,16 @@ def dump_json(value: Any) -> str:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` atomically, making parent folders."""
+    """Write ``data`` to ``path`` atomically, making parent folders.
+
+    Raises:
+        InputError: The destination exists and is no plain file; a device would be replaced by one.
+    """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{path}: cannot be written, it is {'a folder' if path.is_dir() else 'no plain file'}"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -37,6 +45,10 @@ def write_bytes(path: Path, data: bytes) -> None:
             handle.flush()
             os.fsync(handle.fileno())
         partial.replace(path)
+    except OSError as error:
+        # A write that finds no space left names no file by itself.
+        error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 
@@ -57,8 +69,9 @@ def read_json(path: Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid JSON ({error})") from None
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"{path}: not valid JSON ({reason})") from None
 
 
 @contextmanager

@@ -26,6 +26,7 @@ class Done:
     key: str | None
     digest: str
     files: dict[str, str]
+    output: str = ""
 
 
 def file_sha256(path: Path) -> str:
@@ -34,17 +35,23 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def finish(folder: Path, stage: str, key: str | None) -> Done:
-    """Write ``_DONE.json`` into ``folder`` and return it; the last act of a stage."""
+def finish(folder: Path, stage: str, key: str | None, output: str = "") -> Done:
+    """Write ``_DONE.json`` into ``folder`` and return it; the last act of a stage.
+
+    Args:
+        folder: The output.
+        stage: Stem of the stage that made it.
+        key: System or variant it was made for.
+        output: Name of the output port.
+    """
     files = {
         path.relative_to(folder).as_posix(): file_sha256(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != DONE
     }
-    done = Done(stage, key, _digest(files), files)
-    write_json(
-        folder / DONE, {"format": 1, "stage": stage, "key": key, "digest": done.digest, "files": files}
-    )
+    done = Done(stage, key, _digest(files), files, output)
+    origin = {"stage": stage, "key": key, "output": output}
+    write_json(folder / DONE, {"format": 1, **origin, "digest": done.digest, "files": files})
     return done
 
 
@@ -68,7 +75,13 @@ def require_done(folder: Path, name: str, *, digest: str | None = None) -> Done:
         raise IncompleteInputError(f"input {name}: {folder} is unfinished (no {DONE}); run its stage again")
     content = read_json(folder / DONE)
     try:
-        done = Done(content["stage"], content["key"], content["digest"], dict(content["files"]))
+        done = Done(
+            content["stage"],
+            content["key"],
+            content["digest"],
+            dict(content["files"]),
+            content.get("output", ""),
+        )
     except (KeyError, TypeError, ValueError):
         raise IncompleteInputError(f"input {name}: {folder / DONE} is not a completion record") from None
     for relative, expected in done.files.items():
