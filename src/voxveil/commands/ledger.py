@@ -68,8 +68,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the action; 0 only when every record is sound."""
+    """Run the action; 0 only when every record is sound.
+
+    Raises:
+        InputError: The register is not there: with ``--register`` always, else (no release was made
+            yet) where there should be something to verify.
+    """
     register = open_register(args.register)
+    there = register.exists()
+    if args.register is not None and not there:
+        raise InputError(f"register {register.location}: does not exist; --register names an existing one")
+    if args.action == "verify" and not there:
+        raise InputError(f"register {register.location}: no register yet; the first release makes it")
     releases = registered(register)
     if args.action == "verify":
         return _verify(releases, args.paths, register.location)
@@ -84,7 +94,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(dump_json(content))
     elif not kept:
-        print(f"register {register.location}: nothing has been released")
+        absent = "" if there else "no register yet, "
+        print(f"register {register.location}: {absent}nothing has been released")
     elif args.action == "total":
         _print_totals(content, args.purpose)
     else:

@@ -7,12 +7,13 @@ multiplied by the number of vectors before it may be added to anything.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from voxveil.errors import PrivacyError
 
-__all__ = ["INFINITE", "SEEDED_NOTE", "Loss", "Unit", "compose", "utterance_loss"]
+__all__ = ["INFINITE", "SEEDED_NOTE", "Loss", "Unit", "add_up", "compose", "utterance_loss"]
 
 INFINITE = math.inf
 #: The note of a release with seeded noise; such a loss cannot be announced for private speech.
@@ -46,12 +47,19 @@ class Loss:
         """Refuse anything that is not a loss."""
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
             raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
+        try:
+            float(self.epsilon)
+        except OverflowError:
+            raise PrivacyError("epsilon is too large for a number; no promise is spelt 'inf'") from None
         if math.isnan(self.epsilon) or self.epsilon <= 0:
             raise PrivacyError(f"epsilon must be above 0 (no noise is spelt 'identity'), got {self.epsilon}")
         if self.measure != "pure":
             raise PrivacyError(f"measure must be 'pure', got {self.measure!r}")
         if self.unit not in ("utterance", "vector"):
             raise PrivacyError(f"unit must be 'utterance' or 'vector', got {self.unit!r}")
+        for name in ("mechanism", "version", "note"):
+            if not isinstance(getattr(self, name), str):
+                raise PrivacyError(f"{name} must be text, got {getattr(self, name)!r}")
 
     @property
     def unbounded(self) -> bool:
@@ -77,6 +85,14 @@ class Loss:
         return Loss(**{**content, "epsilon": math.inf if epsilon == "inf" else epsilon})
 
 
+def add_up(epsilons: Iterable[float]) -> float:
+    """Return the sum of epsilons; one too large for a number is ``inf``, still an upper bound."""
+    try:
+        return math.fsum(epsilons)
+    except OverflowError:
+        return math.inf
+
+
 def compose(*losses: Loss) -> Loss:
     """Return the sequential composition of losses per utterance: their epsilons add.
 
@@ -93,7 +109,7 @@ def compose(*losses: Loss) -> Loss:
             )
     return Loss(
         measure="pure",
-        epsilon=math.fsum(loss.epsilon for loss in losses),
+        epsilon=add_up(loss.epsilon for loss in losses),
         unit="utterance",
         sensitivity=None,
         mechanism=" + ".join(loss.mechanism for loss in losses),

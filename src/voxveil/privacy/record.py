@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ NEIGHBOURS = "any two utterances with equal sample count"
 PUBLIC_BY_DEFINITION = ("sample count", "relative path", "accepted or refused")
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+#: Above it a product with an epsilon would no longer be exact in the count.
+_MAX_VECTORS = 2**53
 _ID = re.compile(r"[0-9a-f]{32}\Z")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 
@@ -50,19 +53,23 @@ class Entry:
     def __post_init__(self) -> None:
         """Refuse what could not be accounted for."""
         where = f"input {self.input!r}"
-        if not self.input:
-            raise PrivacyError("an input of a release needs a name")
-        if not _SHA256.match(self.sha256):
+        if not isinstance(self.input, str) or not self.input:
+            raise PrivacyError(f"an input of a release needs a name, got {self.input!r}")
+        if not isinstance(self.sha256, str) or not _SHA256.match(self.sha256):
             raise PrivacyError(f"{where}: sha256 must be 64 hexadecimal digits, got {self.sha256!r}")
         if isinstance(self.vectors, bool) or not isinstance(self.vectors, int) or self.vectors < 1:
             raise PrivacyError(f"{where}: vectors must be a whole number of at least 1, got {self.vectors!r}")
+        if self.vectors > _MAX_VECTORS:
+            raise PrivacyError(f"{where}: vectors must be at most {_MAX_VECTORS}")
         if not self.losses:
             raise PrivacyError(f"{where}: no losses; a release without noise has the identity's")
         for name, loss in self.losses.items():
             if not isinstance(loss, Loss):
                 raise PrivacyError(f"{where}: {name} must be a Loss, got {loss!r}")
-        if self.speaker == "":
-            raise PrivacyError(f"{where}: speaker must be a name or None")
+        if self.speaker is not None and (not isinstance(self.speaker, str) or not self.speaker):
+            raise PrivacyError(f"{where}: speaker must be a name or None, got {self.speaker!r}")
+        if isinstance(self.earlier, bool) or not isinstance(self.earlier, int) or self.earlier < 0:
+            raise PrivacyError(f"{where}: earlier must be a whole number of at least 0, got {self.earlier!r}")
 
     @property
     def utterance(self) -> Loss:
@@ -94,6 +101,8 @@ class Release:
         entries: The inputs.
         register: Where it was announced (not part of the record).
         version: Version of voxveil that announced it.
+        settings: What else made the outputs what they are (``model``: SHA-256, ``loudness``: LUFS, ...);
+            a later run into the same folder is held against it. May be empty.
     """
 
     id: str
@@ -103,6 +112,7 @@ class Release:
     entries: tuple[Entry, ...]
     register: str = ""
     version: str = __version__
+    settings: Mapping[str, str | float] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> float:
@@ -145,7 +155,7 @@ class Release:
 
     def to_json(self) -> dict[str, Any]:
         """Return the immutable record, as ledger.json and the register hold it."""
-        return {
+        content: dict[str, Any] = {
             "format": FORMAT,
             "release": self.id,
             "purpose": self.purpose,
@@ -157,6 +167,7 @@ class Release:
             "epsilon_max": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "entries": [entry.to_json() for entry in self.entries],
         }
+        return {**content, "settings": dict(self.settings)} if self.settings else content
 
 
 def _epsilons(losses: Mapping[str, Loss]) -> str:
@@ -175,29 +186,41 @@ def parse_release(content: bytes, where: str) -> Release:
     """
     try:
         record = json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
+        # ValueError: also a number of more digits than Python converts.
         raise InputError(f"{where}: not valid JSON ({error})") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         got = record.get("format") if isinstance(record, dict) else type(record).__name__
-        raise InputError(f"{where}: must be a ledger of format {FORMAT}, got {got!r}")
+        raise InputError(f"{where}: must be a ledger of format {FORMAT}, got {reprlib.repr(got)}")
     for name, pattern in (("release", _ID), ("time", _TIME)):
         if not isinstance(record.get(name), str) or not pattern.match(record[name]):
-            raise InputError(f"{where}: {name} is not valid, got {record.get(name)!r}")
+            raise InputError(f"{where}: {name} is not valid, got {reprlib.repr(record.get(name))}")
     purpose = record.get("purpose")
     if purpose not in ("release", "evaluation"):
-        raise InputError(f"{where}: purpose must be 'release' or 'evaluation', got {purpose!r}")
+        raise InputError(f"{where}: purpose must be 'release' or 'evaluation', got {reprlib.repr(purpose)}")
+    for name in ("system", "version"):
+        if not isinstance(record.get(name), str):
+            raise InputError(f"{where}: {name} must be text, got {reprlib.repr(record.get(name))}")
     entries = record.get("entries")
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{where}: entries must be a list that is not empty")
+    settings = record.get("settings", {})
+    if not isinstance(settings, dict) or not all(isinstance(v, str | int | float) for v in settings.values()):
+        raise InputError(f"{where}: settings must be a mapping to words and numbers, got {settings!r}")
     release = Release(
         id=record["release"],
         purpose=purpose,
-        system=str(record.get("system", "")),
+        system=record["system"],
         time=record["time"],
         entries=tuple(_entry(entry, where) for entry in entries),
-        version=str(record.get("version", "")),
+        version=record["version"],
+        settings=settings,
     )
-    if release.to_json() != record:
+    try:
+        same = release.to_json() == record
+    except (OverflowError, RecursionError):
+        same = False
+    if not same:
         raise InputError(f"{where}: its figures contradict its losses; was it edited?")
     return release
 
@@ -212,7 +235,10 @@ def _entry(content: Any, where: str) -> Entry:
             speaker=content.get("speaker"),
             earlier=content["earlier"],
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{where}: not a valid entry ({type(error).__name__}: {error})") from None
+    except KeyError as error:
+        raise InputError(f"{where}: an entry lacks {error}") from None
+    except (TypeError, AttributeError):
+        raise InputError(f"{where}: not a valid entry, got {reprlib.repr(content)}") from None
     except PrivacyError as error:
-        raise InputError(f"{where}: {error}") from None
+        text = str(error)
+        raise InputError(f"{where}: {text if len(text) <= 300 else text[:300] + '...'}") from None

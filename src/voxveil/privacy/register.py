@@ -37,6 +37,10 @@ class Register(Protocol):
         """
         ...
 
+    def exists(self) -> bool:
+        """Return whether a release has ever been registered here."""
+        ...
+
     def names(self) -> list[str]:
         """Return the names of all objects, sorted."""
         ...
@@ -68,6 +72,10 @@ def open_register(location: str | None = None) -> Register:
         PrivacyError: The location is of another kind.
     """
     place = register_location() if location is None else location
+    if not place.strip():
+        raise PrivacyError(
+            "the register's location is empty; must be a folder or s3://BUCKET/PREFIX; nothing was released"
+        )
     if place.startswith("s3://"):
         return S3Register(place)
     if "://" in place:
@@ -116,9 +124,13 @@ class FolderRegister:
         if stored != content:
             raise PrivacyError(f"register {path}: reads back differently; nothing was released")
 
+    def exists(self) -> bool:
+        """Return whether the folder is there."""
+        return self._folder.exists()
+
     def names(self) -> list[str]:
         """Return the release ids in the folder, sorted; an absent folder has none."""
-        if not self._folder.exists():
+        if not self.exists():
             return []
         try:
             found = sorted(path.name for path in self._folder.iterdir())
@@ -180,6 +192,10 @@ class S3Register:
             raise PrivacyError(f"{self._failure(error, 'read back')}; nothing was released") from None
         if stored != content:
             raise PrivacyError(f"register s3://{self._bucket}/{key}: exists already; nothing was released")
+
+    def exists(self) -> bool:
+        """Return whether anything lies under the prefix, which is all that a prefix is."""
+        return bool(self.names())
 
     def names(self) -> list[str]:
         """Return the release ids under the prefix, sorted."""

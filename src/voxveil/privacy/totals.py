@@ -7,10 +7,10 @@ counts. A speaker is a group of utterances: to change all of them at once costs 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from voxveil.privacy.loss import add_up
 from voxveil.privacy.record import Entry, Purpose, Release
 
 __all__ = ["SpeakerTotal", "UtteranceTotal", "speaker_totals", "utterance_totals"]
@@ -84,8 +84,8 @@ def speaker_totals(
         sums: dict[str, list[float]] = {}
         for entry in entries:
             sums.setdefault(entry.sha256, []).append(entry.utterance.epsilon)
-        everything = math.fsum(entry.utterance.epsilon for entry in entries)
-        worst = max(math.fsum(values) for values in sums.values())
+        everything = add_up(entry.utterance.epsilon for entry in entries)
+        worst = max(add_up(values) for values in sums.values())
         totals.append(SpeakerTotal(speaker, len(sums), len(entries), everything, worst))
     return totals
 
@@ -106,5 +106,5 @@ def _utterance(digest: str, entries: list[Entry]) -> UtteranceTotal:
         inputs=tuple(sorted({entry.input for entry in entries})),
         speakers=tuple(sorted({entry.speaker for entry in entries if entry.speaker is not None})),
         releases=len(entries),
-        epsilon=math.fsum(entry.utterance.epsilon for entry in entries),
+        epsilon=add_up(entry.utterance.epsilon for entry in entries),
     )

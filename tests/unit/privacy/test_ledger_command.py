@@ -84,8 +84,19 @@ def test_an_empty_register_is_said_to_be_empty(
 ) -> None:
     monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "none"))
     assert main(["ledger", "total"]) == 0
-    assert "nothing has been released" in capsys.readouterr().out
+    assert "no register yet, nothing has been released" in capsys.readouterr().out
+    assert main(["ledger", "verify"]) == 2
+    assert "no register yet" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("action", ["show", "total", "verify"])
+def test_a_register_that_is_not_there_is_said_to_be_absent(
+    releases: list[Release], tmp_path: Path, capsys: pytest.CaptureFixture[str], action: str
+) -> None:
+    assert main(["ledger", action, "--register", str(tmp_path / "absent")]) == 2
+    streams = capsys.readouterr()
+    assert f"register {tmp_path / 'absent'}: does not exist" in streams.err and not streams.out
 
 
 def test_show_gives_the_epsilon_at_a_delta(
