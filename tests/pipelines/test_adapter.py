@@ -253,8 +253,30 @@ def test_other_uris_are_refused(uri: str) -> None:
     [
         ("{{$}}", InputError, "got the unfilled placeholder"),
         ("{", InputError, "not valid JSON"),
-        ("[]", InputError, "not an executor input"),
-        ("{}", InputError, "not an executor input"),
+        ("[" * 100_000, InputError, "not valid JSON"),
+        (
+            "[]",
+            InputError,
+            r"not an executor input of Kubeflow: the message must be an object, got a list \[\]$",
+        ),
+        ("{}", InputError, "not an executor input of Kubeflow: outputs must be an object, got nothing$"),
+        ('{"outputs": {}}', InputError, "outputs.outputFile must be a path, got nothing$"),
+        ('{"outputs": {"outputFile": 5}}', InputError, "outputs.outputFile must be a path, got a number 5$"),
+        (
+            '{"outputs": {"outputFile": "/o"}, "inputs": 5}',
+            InputError,
+            "inputs must be an object, got a number",
+        ),
+        (
+            '{"outputs": {"outputFile": "/o", "artifacts": {"a": {}}}}',
+            InputError,
+            "outputs.artifacts.a.artifacts must be a list, got nothing$",
+        ),
+        (
+            '{"outputs": {"outputFile": "/o", "artifacts": {"a": {"artifacts": [{"name": "a"}]}}}}',
+            InputError,
+            r"outputs.artifacts.a.artifacts\[0\].uri must be text, got nothing$",
+        ),
         (
             '{"inputs": {"parameterValues": {"key": null}}, "outputs": {"outputFile": "/o"}}',
             ParamsError,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -86,10 +87,11 @@ def _params_mapping(call: ExecutorInput) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ParamsError(f"parameter params: not valid JSON ({error})") from None
     if not isinstance(value, dict):
-        raise ParamsError(f"parameter params: must be an object with every section, got {value!r}")
+        got = "nothing" if value is None else reprlib.repr(value)
+        raise ParamsError(f"parameter params: must be an object with every section, got {got}")
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ __all__ = ["Artifact", "ExecutorInput", "local_path"]
 
 # Where the launcher keeps what it downloads and uploads, by the scheme of the artifact's URI.
 _MOUNTS = {"gs://": "/gcs/", "s3://": "/s3/", "minio://": "/minio/"}
+
+# What JSON calls the value of each Python type.
+_KINDS = {list: "a list", dict: "an object", str: "the text", bool: "the truth value"}
 
 _PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 
@@ -60,18 +64,34 @@ class ExecutorInput:
             )
         try:
             message = json.loads(text)
-            inputs, outputs = message.get("inputs") or {}, message["outputs"]
-            return cls(
-                _filled(inputs.get("parameterValues") or {}),
-                _artifacts(inputs.get("artifacts") or {}),
-                _artifacts(outputs.get("artifacts") or {}),
-                tuple(outputs.get("parameters") or {}),
-                Path(outputs["outputFile"]),
-            )
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"--executor-input: not valid JSON ({error})") from None
-        except (AttributeError, IndexError, KeyError, TypeError) as error:
-            raise InputError(f"--executor-input: not an executor input of Kubeflow ({error!r})") from None
+        message = _object(message, "the message")
+        inputs = _object(message.get("inputs") or {}, "inputs")
+        outputs = _object(message.get("outputs"), "outputs")
+        output_file = outputs.get("outputFile")
+        if not isinstance(output_file, str) or not output_file:
+            raise _no_message("outputs.outputFile", "a path", output_file)
+        return cls(
+            _filled(_object(inputs.get("parameterValues") or {}, "inputs.parameterValues")),
+            _artifacts(_object(inputs.get("artifacts") or {}, "inputs.artifacts"), "inputs.artifacts"),
+            _artifacts(_object(outputs.get("artifacts") or {}, "outputs.artifacts"), "outputs.artifacts"),
+            tuple(_object(outputs.get("parameters") or {}, "outputs.parameters")),
+            Path(output_file),
+        )
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _no_message(where, "an object", value)
+    return value
+
+
+def _no_message(where: str, wanted: str, value: Any) -> InputError:
+    got = "nothing" if value is None else f"{_KINDS.get(type(value), 'a number')} {reprlib.repr(value)}"
+    return InputError(
+        f"--executor-input: not an executor input of Kubeflow: {where} must be {wanted}, got {got}"
+    )
 
 
 def local_path(uri: str) -> Path:
@@ -86,12 +106,19 @@ def local_path(uri: str) -> Path:
     return Path(path)
 
 
-def _artifacts(lists: Mapping[str, Any]) -> dict[str, Artifact]:
+def _artifacts(lists: Mapping[str, Any], where: str) -> dict[str, Artifact]:
     found = {}
     for name, content in lists.items():
-        if not content["artifacts"]:
+        listed = _object(content, f"{where}.{name}").get("artifacts")
+        if not isinstance(listed, list):
+            raise _no_message(f"{where}.{name}.artifacts", "a list", listed)
+        if not listed:
             continue
-        first = content["artifacts"][0]
+        first = _object(listed[0], f"{where}.{name}.artifacts[0]")
+        for key in ("uri", "name", "customPath"):
+            value = first.get(key)
+            if not isinstance(value, str) and (key == "uri" or value is not None):
+                raise _no_message(f"{where}.{name}.artifacts[0].{key}", "text", value)
         custom = first.get("customPath")
         path = Path(custom) if custom else local_path(first["uri"])
         found[name] = Artifact(first.get("name") or name, first["uri"], path)

@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tokenize import TokenError
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,10 @@ __all__ = [
     "read_trials",
     "read_utt2spk",
 ]
+
+_MAX_SHOWN = 60
+#: Integers up to here are exact in float64; beyond it different scores would become equal.
+_MAX_INTEGER = 2**53
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,17 @@ class Evaluation:
     rank_reason: str | None
 
 
+def _text(path: Path, zipped: bool) -> IO[str]:
+    # utf-8-sig: a byte order mark, which some editors write, is no part of the first name.
+    if zipped:
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
+def _brief(token: str) -> str:
+    return token if len(token) <= _MAX_SHOWN else f"{token[:_MAX_SHOWN]}... ({len(token)} characters)"
+
+
 def read_fields(
     path: Path, n_fields: int, layout: str, *, more: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
@@ -98,7 +114,7 @@ def read_fields(
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rt", encoding="utf-8") if zipped else path.open(encoding="utf-8") as handle:
+        with _text(path, zipped) as handle:
             for number, line in enumerate(handle, 1):
                 fields = line.split()
                 if len(fields) != n_fields and not (more and len(fields) > n_fields):
@@ -134,7 +150,8 @@ def read_trials(path: Path, *, allow_repeats: bool = False) -> Trials:
             labels.append(0)
         else:
             raise InputError(
-                f"{path}:{number}: label of {enrolment} {utterance} is {label!r}; allowed: target, nontarget"
+                f"{path}:{number}: label of {_brief(enrolment)} {_brief(utterance)} is"
+                f" {_brief(label)!r}; allowed: target, nontarget"
             )
         e_index.append(enrolments.setdefault(enrolment, len(enrolments)))
         u_index.append(utterances.setdefault(utterance, len(utterances)))
@@ -201,12 +218,14 @@ def read_scores(path: Path, trials: Trials, *, allow_repeats: bool = False) -> t
             value = float("nan")
         if not -np.inf < value < np.inf or "_" in text:
             raise InputError(
-                f"{path}:{number}: score of {enrolment} {utterance} is {text}; it must be a finite number"
+                f"{path}:{number}: score of {_brief(enrolment)} {_brief(utterance)} is {_brief(text)};"
+                " it must be a finite number"
             )
         e, u = enrolments.get(enrolment), utterances.get(utterance)
         if e is None or u is None:
             raise InputError(
-                f"{path}:{number}: score of {enrolment} {utterance} has no trial in {trials.path}"
+                f"{path}:{number}: score of {_brief(enrolment)} {_brief(utterance)} has no trial in"
+                f" {trials.path}"
             )
         key_list.append(e * n_utterances + u)
         values.append(value)
@@ -254,25 +273,66 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of an .npz; never unpickles.
 
     Raises:
-        InputError: If it is missing, broken, holds objects or has other keys than the two known forms.
+        InputError: If it is missing, broken, holds objects, has other keys than the two known forms, or
+            scores that are no real numbers which float64 holds.
     """
     path = Path(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise InputError(f"{path}: not an .npz archive")
-            arrays = {key: archive[key] for key in archive.files}
+            arrays = {key: _member(archive, key, path) for key in archive.files}
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
-        raise InputError(f"{path}: not a readable .npz without pickled objects ({error})") from None
+    except _DAMAGE as error:
+        raise InputError(f"{path}: not a readable .npz ({_reason(error)})") from None
     forms = ({"target", "nontarget"}, {"scores", "input_labels", "reference_labels"})
     if not any(form <= arrays.keys() for form in forms):
         raise InputError(
             f"{path}: holds {', '.join(sorted(arrays)) or 'nothing'}; it needs target and nontarget, "
             "or scores, input_labels and reference_labels"
         )
+    for key in ("target", "nontarget", "scores"):
+        if key in arrays:
+            _require_numbers(arrays[key], key, path)
     return arrays
+
+
+_DAMAGE = (
+    *(ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, TokenError, NotImplementedError),
+    *(RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def _member(archive: Any, key: str, path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = archive[key]
+    except _DAMAGE as error:
+        raise InputError(f"{path}: array {key} is not readable ({_reason(error)})") from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path}: member {key} is not an array")
+    return array
+
+
+def _reason(error: BaseException) -> str:
+    # NumPy's own words advise to unpickle.
+    if "allow_pickle" in str(error):
+        return "it holds pickled objects, which are never loaded; save numbers and text"
+    return _brief(" ".join(str(error).split())) or type(error).__name__
+
+
+def _require_numbers(array: NDArray[Any], key: str, path: Path) -> None:
+    kind = array.dtype.kind
+    if kind not in "fiu" or array.dtype.itemsize > np.dtype(np.float64).itemsize:
+        raise InputError(
+            f"{path}: array {key} has dtype {array.dtype}; scores must be real numbers"
+            " (float16, float32, float64 or integers)"
+        )
+    if kind in "iu" and array.size and (array.max() > _MAX_INTEGER or array.min() < -_MAX_INTEGER):
+        raise InputError(
+            f"{path}: array {key} of dtype {array.dtype} holds integers beyond 2^53, which float64 cannot"
+            " tell apart"
+        )
 
 
 def read_rank_npz(path: Path) -> RankSet:

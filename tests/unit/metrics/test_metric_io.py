@@ -164,6 +164,24 @@ def test_unreadable_files(case, tmp_path):
         ({"scores": np.eye(3), "input_labels": [0, 1], "reference_labels": [0, 1, 2]}, "do not fit"),
         ({"scores": [[0, np.nan]], "input_labels": [0], "reference_labels": [0, 1]}, "scores[0, 1] is nan"),
         ({"scores": [[1.0]], "input_labels": [0], "reference_labels": [0]}, "need 1 and 2"),
+        ({"target": [1j], "nontarget": [0.0]}, "array target has dtype complex128"),
+        ({"target": [1.0], "nontarget": [True]}, "array nontarget has dtype bool"),
+        ({"target": ["1"], "nontarget": [0.0]}, "array target has dtype <U1"),
+        ({"target": [b"1"], "nontarget": [0.0]}, "array target has dtype |S1"),
+        (
+            {"target": [2**53 + 1], "nontarget": [0.0]},
+            "array target of dtype int64 holds integers beyond 2^53",
+        ),
+        ({"target": [-(2**53) - 1], "nontarget": [0.0]}, "array target of dtype int64"),
+        ({"target": [2**63], "nontarget": [0.0]}, "array target of dtype uint64"),
+        (
+            {"scores": np.eye(2) * 1j, "input_labels": [0, 1], "reference_labels": [0, 1]},
+            "array scores has dtype complex128",
+        ),
+        (
+            {"scores": np.eye(2) > 0, "input_labels": [0, 1], "reference_labels": [0, 1]},
+            "array scores has dtype bool",
+        ),
     ],
 )
 def test_npz_refused(arrays, words, tmp_path):
@@ -177,11 +195,48 @@ def test_npz_refused(arrays, words, tmp_path):
 def test_npz_never_unpickles(tmp_path):
     path = tmp_path / "s.npz"
     np.savez(path, target=np.array([{"a": 1}], dtype=object), nontarget=np.zeros(2))
-    with pytest.raises(InputError, match="pickled"):
+    with pytest.raises(InputError, match="array target is not readable .it holds pickled") as error:
         read_evaluation(path)
+    assert "allow_pickle" not in str(error.value)
+    path.write_bytes(b"no zip")
+    with pytest.raises(InputError, match="not a readable") as error:
+        read_evaluation(path)
+    assert "allow_pickle" not in str(error.value)
     path.write_bytes(b"PK\x03\x04 broken")
     with pytest.raises(InputError, match="not a readable"):
         read_evaluation(path)
+
+
+def test_npz_integers_that_float64_holds_are_scores(tmp_path):
+    path = tmp_path / "s.npz"
+    np.savez(path, target=np.array([2**53, 5]), nontarget=np.array([-(2**53)]))
+    assert read_evaluation(path).scores.target.tolist() == [2.0**53, 5.0]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    plain = read_evaluation(**write(tmp_path))
+    for zipped in (False, True):
+        paths = write(tmp_path)
+        for path in (paths["scores"], paths["trials"]):
+            data = b"\xef\xbb\xbf" + path.read_bytes()
+            path.write_bytes(gzip.compress(data) if zipped else data)
+        marked = read_evaluation(**paths)
+        assert np.array_equal(marked.scores.scores, plain.scores.scores)
+        assert np.array_equal(marked.scores.is_target, plain.scores.is_target)
+
+
+def test_a_very_long_token_is_not_repeated_whole(tmp_path):
+    paths = write(tmp_path)
+    fields = SCORES.split()
+    for token in ("9" * 5000, "x" * 5000):
+        paths["scores"].write_text(f"{fields[0]} {fields[1]} {token}\n")
+        with pytest.raises(InputError, match="5000 characters.; it must be a finite number") as error:
+            read_evaluation(**paths)
+        assert len(str(error.value)) < 400
+    paths["trials"].write_text(f"{fields[0]} {fields[1]} {'t' * 5000}\n")
+    with pytest.raises(InputError, match="5000 characters.*allowed: target, nontarget") as error:
+        read_evaluation(**paths)
+    assert len(str(error.value)) < 400
 
 
 def test_rank_file_beside_scores(tmp_path):
