@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -42,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Threads that spin for long starve each other on a busy machine; threads that sleep at once waste an
     # idle one. About a tenth of a millisecond of spinning loses little on either.
     os.environ.setdefault("GOMP_SPINCOUNT", "30000")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A file name that the terminal's encoding cannot show is no reason to die.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _dispatch(arguments)
     except VoxveilError as error:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
-from voxveil.audio.io import expected_samples, read_recording
+from voxveil.audio.io import decode, expected_samples, read_recording
+from voxveil.bundle import SUMS, Bundle
 from voxveil.errors import InputError
-from voxveil.privacy.ledger import read_ledgers
+from voxveil.privacy.ledger import Entry, Release, read_ledgers
 from voxveil.storage.done import file_sha256
+from voxveil.storage.names import NOT_UTF8, printable, utf8_name
 
-__all__ = ["SUFFIXES", "Job", "Refused", "Work", "bundle_folder", "find_work"]
+__all__ = ["OTHER_AUDIO", "SUFFIXES", "Job", "Refused", "Work", "bundle_folder", "find_work"]
 
 #: What counts as a recording in a folder.
 SUFFIXES = (".flac", ".wav", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
+
+#: Sound, but not read here: named as refused, never passed over as some other file.
+OTHER_AUDIO = (
+    *(".3gp", ".aac", ".ac3", ".aifc", ".amr", ".ape", ".au", ".caf", ".dss", ".gsm", ".m4a", ".m4b"),
+    *(".mka", ".mov", ".mp2", ".mp4", ".oga", ".ra", ".rf64", ".snd", ".spx", ".sph", ".voc", ".w64"),
+    *(".webm", ".wma", ".wv"),
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,7 @@ class Job:
         samples: Its sample count at 16 kHz.
         sha256: Of the file.
         flags: What reading it did or saw (:mod:`voxveil.audio.io`).
+        damage: What is wrong with the output of an earlier run, which is drawn again; empty without.
     """
 
     name: str
@@ -36,6 +47,7 @@ class Job:
     samples: int
     sha256: str
     flags: tuple[str, ...]
+    damage: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,12 +67,28 @@ class Work:
         jobs: Recordings to anonymize.
         kept: Names whose output an earlier run finished.
         refused: Recordings that cannot be used.
+        others: Number of files that are no recordings.
+        settings: What makes the outputs what they are, for the ledger (:class:`Release`).
     """
 
     folder: Path
     jobs: tuple[Job, ...]
     kept: tuple[str, ...]
     refused: tuple[Refused, ...]
+    others: int = 0
+    settings: dict[str, str | float] = field(default_factory=dict)
+
+
+@dataclass
+class _Found:
+    """Recordings as (name, source, output), what is refused unread, and how many other files there are."""
+
+    pairs: list[tuple[str, Path, Path]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    others: int = 0
+
+    def refuse(self, path: Path, reason: str) -> None:
+        self.refused.append(Refused(printable(path), f"{printable(path)}: {reason}"))
 
 
 def bundle_folder(model: Path, system: str | None) -> Path:
@@ -82,68 +110,142 @@ def bundle_folder(model: Path, system: str | None) -> Path:
     return model / system
 
 
-def find_work(source: Path, destination: Path, system: str) -> Work:
+def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) -> Work:
     """List the recordings of a file or folder and read each once.
 
     Args:
         source: A recording, or a folder that is searched with its subfolders.
         destination: A folder; for one recording also a name ending in ``.flac``.
-        system: Name of the system: an output made by another one is not "already done".
+        bundle: The model: an output made by another one is not "already done".
+        loudness: Of every output in LUFS; neither is an output of another loudness.
 
     Raises:
-        InputError: No recordings, two with one output, or an output in the way that this system did
+        InputError: No recordings, two with one output, or an output in the way that this model did
             not make from this recording.
     """
     source, destination = Path(source), Path(destination)
+    settings: dict[str, str | float] = {
+        "model": file_sha256(bundle.folder / SUMS),
+        "loudness": float(loudness),
+    }
     if source.is_dir():
         folder = destination
-        pairs = _pairs_of_folder(source, folder)
+        found = _list_folder(source, folder)
     elif source.is_file():
-        single = destination.suffix.lower() == ".flac" and not destination.is_dir()
-        folder = destination.parent if single else destination
-        pairs = [(source.name, source, destination if single else folder / f"{source.stem}.flac")]
+        folder, found = _list_file(source, destination)
+        for name, _, output in found.pairs:
+            if _name_of(Path(output.name)) != _made_of(name):
+                settings["output"] = _name_of(Path(output.name))
+    elif os.path.lexists(source):
+        raise InputError(f"{printable(source)}: {_no_file(source)}")
     else:
-        raise InputError(f"{source}: no such file or folder")
+        raise InputError(f"{printable(source)}: no such file or folder")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: must be a folder (or, for one recording, a name ending in .flac)")
-    _refuse_collisions(pairs)
-    finished = _finished(folder, system)
+    _refuse_collisions(found.pairs)
+    history = _history(folder, bundle.system)
     jobs: list[Job] = []
     kept: list[str] = []
-    refused: list[Refused] = []
-    for name, path, output in pairs:
+    for name, path, output in found.pairs:
+        there = os.path.lexists(output)
         try:
             digest = file_sha256(path)
-            if output.exists():
-                _require_own(output, path, (name, digest) in finished, system)
-                kept.append(name)
-                continue
+            if there:
+                made = history.get((_name_of(output.relative_to(folder)), name, digest), [])
+                _require_own(output, path, made, bundle, settings)
             recording = read_recording(path)
         except (InputError, OSError) as error:
-            if output.exists():
+            if there:
                 raise
-            refused.append(Refused(name, " ".join(str(error).split())))
+            found.refused.append(Refused(name, " ".join(str(error).split())))
             continue
         samples = expected_samples(recording.source_samples, recording.source_rate)
-        jobs.append(Job(name, path, output, samples, digest, recording.flags))
-    return Work(folder, tuple(jobs), tuple(kept), tuple(refused))
+        damage = _damage(output, samples) if there else ""
+        if there and not damage:
+            kept.append(name)
+        else:
+            jobs.append(Job(name, path, output, samples, digest, recording.flags, damage))
+    return Work(folder, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
 
 
-def _pairs_of_folder(source: Path, folder: Path) -> list[tuple[str, Path, Path]]:
-    inside = folder.resolve()
-    if inside == source.resolve():
+def _name_of(path: Path) -> str:
+    name = utf8_name(path)
+    if name is None:
+        raise InputError(f"{printable(path)}: {NOT_UTF8}")
+    return name
+
+
+def _made_of(name: str) -> str:
+    return PurePosixPath(name).with_suffix(".flac").as_posix()
+
+
+def _list_file(source: Path, destination: Path) -> tuple[Path, _Found]:
+    suffix = destination.suffix.lower()
+    if suffix in SUFFIXES + OTHER_AUDIO and suffix != ".flac" and not destination.is_dir():
+        raise InputError(f"{destination}: outputs are FLAC; give a name ending in .flac, or a folder")
+    single = suffix == ".flac" and not destination.is_dir()
+    folder = destination.parent if single else destination
+    found = _Found()
+    name = utf8_name(Path(source.name))
+    if name is None:
+        found.refuse(source, NOT_UTF8)
+    else:
+        found.pairs.append((name, source, destination if single else folder / f"{source.stem}.flac"))
+    return folder, found
+
+
+def _list_folder(source: Path, folder: Path) -> _Found:
+    inside, top = folder.resolve(), source.resolve()
+    if inside == top:
         raise InputError(f"{folder}: output and input are the same folder")
-    paths = [
-        path
-        for path in sorted(source.rglob("*"))
-        if path.suffix.lower() in SUFFIXES and path.is_file() and not path.resolve().is_relative_to(inside)
-    ]
-    if not paths:
-        raise InputError(f"{source}: no recordings in it (looked for {' '.join(SUFFIXES)})")
-    names = [path.relative_to(source).as_posix() for path in paths]
-    return [
-        (name, path, (folder / name).with_suffix(".flac")) for name, path in zip(names, paths, strict=True)
-    ]
+    if top.is_relative_to(inside):
+        raise InputError(f"{folder}: the output folder holds the input folder {source}; choose another one")
+    found = _Found()
+
+    def unreadable(error: OSError) -> None:
+        found.refuse(Path(error.filename), f"refused, cannot be read ({error.strerror})")
+
+    for root, folders, files in os.walk(source, onerror=unreadable):
+        here = Path(root)
+        for name in sorted(folders):
+            if (here / name).is_symlink() and not (here / name).resolve().is_relative_to(inside):
+                found.refuse(here / name, "refused, a link to a folder; give the folder itself as IN")
+        # What lies in the output folder is not an input; a link to it is neither.
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not (here / name).is_symlink() and not (here / name).resolve().is_relative_to(inside)
+        )
+        for name in sorted(files):
+            _sort_file(here / name, source, folder, found)
+    if not found.pairs and not found.refused:
+        raise InputError(f"{printable(source)}: no recordings in it (looked for {' '.join(SUFFIXES)})")
+    found.pairs.sort()
+    return found
+
+
+def _sort_file(path: Path, source: Path, folder: Path, found: _Found) -> None:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES + OTHER_AUDIO:
+        found.others += 1
+        return
+    name = utf8_name(path.relative_to(source))
+    if name is None:
+        found.refuse(path, NOT_UTF8)
+    elif not path.is_file():
+        found.refuse(path, _no_file(path))
+    elif suffix in OTHER_AUDIO:
+        found.refuse(path, f"refused, {suffix} is not read; convert it to one of {' '.join(SUFFIXES)}")
+    elif path.resolve().is_relative_to(folder.resolve()):
+        found.refuse(path, "refused, a link into the output folder")
+    else:
+        found.pairs.append((name, path, (folder / path.relative_to(source)).with_suffix(".flac")))
+
+
+def _no_file(path: Path) -> str:
+    if path.is_symlink() and not path.exists():
+        return "refused, a link to a file that is not there"
+    return "refused, not a regular file"
 
 
 def _refuse_collisions(pairs: Sequence[tuple[str, Path, Path]]) -> None:
@@ -154,23 +256,83 @@ def _refuse_collisions(pairs: Sequence[tuple[str, Path, Path]]) -> None:
         seen[output] = name
 
 
-def _finished(folder: Path, system: str) -> set[tuple[str, str]]:
-    """Return (name, SHA-256) of every input this system released into ``folder`` before."""
+_History = dict[tuple[str, str, str], list[tuple[Release, Entry]]]
+
+
+def _history(folder: Path, system: str) -> _History:
+    """Return by (output, input, SHA-256) what this system announced last for ``folder``.
+
+    Records of one second come together: which of them made the output cannot be told.
+    """
+    history: _History = {}
     if not any(folder.glob("ledger*.json")):
-        return set()
-    return {
-        (entry.input, entry.sha256)
-        for release in read_ledgers(folder)
-        if release.system == system
-        for entry in release.entries
-    }
+        return history
+    for release in read_ledgers(folder):
+        if release.system != system:
+            continue
+        for entry in release.entries:
+            output = str(release.settings.get("output", _made_of(entry.input)))
+            before = history.get((output, entry.input, entry.sha256), [])
+            same_time = [made for made in before if made[0].time == release.time]
+            history[output, entry.input, entry.sha256] = [*same_time, (release, entry)]
+    return history
 
 
-def _require_own(output: Path, source: Path, own: bool, system: str) -> None:
+def _require_own(
+    output: Path,
+    source: Path,
+    made: Sequence[tuple[Release, Entry]],
+    bundle: Bundle,
+    settings: dict[str, str | float],
+) -> None:
     if output.resolve() == source.resolve():
         raise InputError(f"{output}: is the recording itself; choose another output")
-    if not own:
+    if output.is_symlink() or not output.is_file():
+        raise InputError(f"{output}: exists and is not a regular file; remove it or choose another folder")
+    if not made:
         raise InputError(
-            f"{output}: exists, and no ledger beside it says that {system} made it from {source};"
+            f"{output}: exists, and no ledger beside it says that {bundle.system} made it from {source};"
             " remove it or choose another folder"
         )
+    for release, entry in made:
+        differences = _differences(release, entry, bundle, settings)
+        if differences:
+            raise InputError(
+                f"{output}: exists, made with {', '.join(differences)};"
+                " neither kept nor overwritten: remove it or choose another folder"
+            )
+
+
+def _differences(
+    release: Release, entry: Entry, bundle: Bundle, settings: dict[str, str | float]
+) -> list[str]:
+    differences = []
+    now = bundle.rule.losses(entry.vectors)
+    for stream in sorted(set(now) | set(entry.losses)):
+        then_loss, now_loss = entry.losses.get(stream), now.get(stream)
+        if then_loss != now_loss:
+            then_text, now_text = (
+                "no loss" if loss is None else f"epsilon {loss.epsilon:g} per {loss.unit} ({loss.mechanism})"
+                for loss in (then_loss, now_loss)
+            )
+            differences.append(f"{stream} {then_text}, now {now_text}")
+    for key, unit in (("model", ""), ("loudness", " LUFS")):
+        then, wanted = release.settings.get(key), settings[key]
+        if then is None:
+            differences.append(f"a {key} that its ledger does not name")
+        elif then != wanted:
+            differences.append(f"{key} {_short(then)}{unit}, now {_short(wanted)}{unit}")
+    return differences
+
+
+def _short(value: str | float) -> str:
+    return value[:12] if isinstance(value, str) else f"{value:g}"
+
+
+def _damage(output: Path, samples: int) -> str:
+    """Say why an output cannot be what was written, or return an empty word."""
+    try:
+        there = len(decode(output.read_bytes(), output.name))
+    except InputError as error:
+        return str(error)
+    return "" if there == samples else f"{there} samples, not {samples}"

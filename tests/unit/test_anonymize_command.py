@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from voxveil.anonymizer import Anonymizer
 from voxveil.cli import main
 from voxveil.privacy.ledger import read_ledgers, registered
 from voxveil.privacy.register import FolderRegister
+from voxveil.storage.done import file_sha256
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +149,72 @@ def test_another_system_s_output_is_not_taken_for_done(work: Path, bundles: Path
     assert run(bundles, "in", "out") == 0
     assert run(bundles, "in", "out", system="anon") == 2
     assert "no ledger beside it says that anon made it" in capsys.readouterr().err
+
+
+def changed_bundle(source: Path, copy: Path, **facts: object) -> Path:
+    """Copy a bundle, change its description, and seal it again."""
+    shutil.copytree(source, copy)
+    content = json.loads((copy / "bundle.json").read_text())
+    (copy / "bundle.json").write_text(json.dumps({**content, **facts}))
+    names = [line.split("  ")[1] for line in (copy / "SHA256SUMS").read_text().splitlines()]
+    (copy / "SHA256SUMS").write_text("".join(f"{file_sha256(copy / name)}  {name}\n" for name in names))
+    return copy
+
+
+def test_an_output_of_another_model_of_that_name_is_not_taken_for_done(
+    work: Path,
+    bundles: Path,
+    capsys,  # type: ignore[no-untyped-def]
+) -> None:
+    """Same system name, other weights, losses or loudness: neither kept nor overwritten."""
+    assert run(bundles, "in", "out") == 0
+    before = {path: path.read_bytes() for path in (work / "out").rglob("*.flac")}
+    releases = len(registered(FolderRegister(work / "ledger")))
+    weights = changed_bundle(bundles / "anon_dp", work / "weights", version="other")
+    losses = changed_bundle(bundles / "anon", work / "losses", system="anon_dp")
+    for model, words, difference in (
+        (weights, [], "model "),
+        (losses, [], "content epsilon 10 per vector (laplace_l1), now epsilon inf per vector (identity)"),
+        (bundles / "anon_dp", ["--loudness", "-30"], "made with loudness -23 LUFS, now -30 LUFS;"),
+    ):
+        capsys.readouterr()
+        assert main(["anonymize", "in", "out", "--model", str(model), *words]) == 2
+        said = capsys.readouterr().err
+        assert "error: out/a.flac: exists, made with" in said
+        assert difference in said
+    assert {path: path.read_bytes() for path in (work / "out").rglob("*.flac")} == before
+    assert len(registered(FolderRegister(work / "ledger"))) == releases
+    assert run(bundles, "in", "out") == 0
+
+
+def test_a_named_output_is_held_against_its_own_release(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert run(bundles, "in/a.wav", "out/x.flac") == 0
+    assert run(bundles, "in/a.wav", "out/y.flac", "--loudness", "-30") == 0
+    assert run(bundles, "in/a.wav", "out/x.flac", "--loudness", "-30") == 2
+    assert "out/x.flac: exists, made with loudness -23 LUFS" in capsys.readouterr().err
+    assert run(bundles, "in/a.wav", "out/x.flac") == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "shorter", "no_audio"])
+def test_a_destroyed_output_is_drawn_again(work: Path, bundles: Path, capsys, damage: str) -> None:  # type: ignore[no-untyped-def]
+    """It counted as finished."""
+    assert run(bundles, "in", "out") == 0
+    path, other = work / "out/a.flac", work / "out/deep/b.flac"
+    whole, kept = path.read_bytes(), other.read_bytes()
+    if damage == "shorter":
+        soundfile.write(path, soundfile.read(path)[0][:-1], 16_000)
+    else:
+        path.write_bytes({"empty": b"", "cut": whole[: len(whole) // 2], "no_audio": b"text"}[damage])
+    capsys.readouterr()
+    assert run(bundles, "in", "out") == 0
+    said = capsys.readouterr()
+    assert "out/a.flac: damaged (" in said.err
+    assert "charged again" in said.err
+    assert "1 recordings anonymized" in said.out
+    assert soundfile.info(path).frames == 8_000
+    assert other.read_bytes() == kept
+    assert [len(release.entries) for release in registered(FolderRegister(work / "ledger"))].count(1) == 1
 
 
 def test_two_recordings_with_one_output_are_refused(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]

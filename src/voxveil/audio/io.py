@@ -25,6 +25,7 @@ another name        the content decides, not the suffix; ``mislabelled``
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -205,7 +206,8 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
     _refuse_cut_wav(path, where)
     try:
         # Blocks, since a broken header can announce any number of samples.
-        with soundfile.SoundFile(path) as file:
+        # Bytes: soundfile refuses a name that the locale's encoding cannot spell.
+        with soundfile.SoundFile(os.fsencode(path)) as file:
             rate, file_format, announced = int(file.samplerate), str(file.format), int(file.frames)
             if rate < MIN_RATE:
                 raise InputError(f"{where}: refused, its rate is {rate} Hz; at least {MIN_RATE} Hz is needed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from voxveil.bundle import Bundle, read_bundle
 from voxveil.errors import InputError
 from voxveil.parallel import in_order
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
-from voxveil.privacy.register import open_register
+from voxveil.privacy.register import Register, open_register
 from voxveil.recordings import Job, Work, bundle_folder, find_work
 from voxveil.storage.atomic import write_bytes
 from voxveil.training.progress import Progress
@@ -66,9 +67,12 @@ def run(args: argparse.Namespace) -> int:
     if not -70 <= args.loudness <= 0:
         raise InputError(f"--loudness must lie in [-70, 0] LUFS, got {args.loudness:g}")
     bundle = read_bundle(bundle_folder(args.model, args.system))
-    work = find_work(args.source, args.destination, bundle.system)
+    work = find_work(args.source, args.destination, bundle, args.loudness)
     for bad in work.refused:
         print(f"voxveil: refused: {bad.reason}", file=sys.stderr)
+    if work.others:
+        files = "1 other file is" if work.others == 1 else f"{work.others} other files are"
+        print(f"voxveil: {files} left alone", file=sys.stderr)
     if work.refused and args.on_bad_audio == "fail":
         raise InputError(
             f"{len(work.refused)} of {_count(work)} recordings cannot be used; nothing was released"
@@ -77,24 +81,60 @@ def run(args: argparse.Namespace) -> int:
     for job in work.jobs:
         if "band_limited" in job.flags:
             print(f"voxveil: warning: {job.name}: band-limited, its rate is under 16 kHz", file=sys.stderr)
+        if job.damage:
+            print(
+                f"voxveil: warning: {job.output}: damaged ({job.damage}); drawn again and charged again",
+                file=sys.stderr,
+            )
     if not work.jobs:
+        if not work.kept:
+            raise InputError(f"all {_count(work)} recordings were refused; nothing was released")
         print(f"nothing to do: {len(work.kept)} outputs are there, {len(work.refused)} recordings skipped")
-        return 0 if work.kept else 1
-    # Before the loss is announced: a model that cannot be loaded must not cost anything.
+        return 0
+    # Before the loss is announced: what cannot be loaded or written must not cost anything.
+    register = open_register(args.register)
+    _require_writable(work)
     anonymizer = Anonymizer(bundle, loudness=args.loudness)
-    release = _announce(bundle, work, args.register)
+    release = _announce(bundle, work, register)
     clipped = _release(anonymizer, work, release, args.threads)
     _report(bundle, work, release, clipped)
     return 0
 
 
-def _announce(bundle: Bundle, work: Work, register: str | None) -> Release:
+def _require_writable(work: Work) -> None:
+    """Create and remove, in every output folder, a file as long in its name as its longest output."""
+    longest: dict[Path, str] = {work.folder: "ledger.json"}
+    for job in work.jobs:
+        longest[job.output.parent] = max(
+            longest.get(job.output.parent, ""), job.output.name, key=lambda name: len(os.fsencode(name))
+        )
+    for folder, name in sorted(longest.items()):
+        new = [path for path in (folder, *folder.parents) if not path.exists()]
+        probe = folder / f".{name}.{os.getpid()}.partial"  # the name storage.atomic writes to
+        try:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                probe.write_bytes(b"voxveil")
+            finally:
+                # An announcement that fails leaves nothing behind.
+                if probe.parent.is_dir():
+                    probe.unlink(missing_ok=True)
+                for path in new:
+                    if path.is_dir():
+                        path.rmdir()
+        except OSError as error:
+            raise InputError(
+                f"{folder}: outputs cannot be written there ({error.strerror or error}); nothing was released"
+            ) from None
+
+
+def _announce(bundle: Bundle, work: Work, register: Register) -> Release:
     entries = [
         Entry(job.name, job.sha256, frame_count(job.samples), bundle.rule.losses(frame_count(job.samples)))
         for job in work.jobs
     ]
-    place = open_register(register)
-    release = Ledger.open(purpose="release", system=bundle.system, register=place).announce(entries)
+    ledger = Ledger.open(purpose="release", system=bundle.system, register=register)
+    release = ledger.announce(entries, work.settings)
     for warning in release.warnings:
         print(f"voxveil: warning: {warning}", file=sys.stderr)
     work.folder.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from voxveil.audio.io import read_recording
 from voxveil.errors import InputError
+from voxveil.storage.names import NOT_UTF8, printable, utf8_name
 
 __all__ = ["AUDIO_SUFFIXES", "Finding", "audio_files", "check_file"]
 
@@ -42,6 +43,8 @@ def audio_files(folder: Path) -> Iterator[Path]:
 
 def check_file(path: Path) -> Finding:
     """Read one file to its end as a corpus would; silence is refused, as there."""
+    if utf8_name(path) is None:
+        return Finding(path, f"{printable(path)}: {NOT_UTF8}")
     try:
         recording = read_recording(path)
     except InputError as error:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,11 +59,17 @@ class Ledger:
             raise PrivacyError("a ledger needs the name of its system")
         return cls(purpose, system, open_register() if register is None else register)
 
-    def announce(self, entries: Iterable[Entry]) -> Release:
+    def announce(
+        self, entries: Iterable[Entry], settings: Mapping[str, str | float] | None = None
+    ) -> Release:
         """Write the release to the register, durably, and return it; only then may noise be drawn.
 
         An input that this system released before for the same purpose is charged again;
         :attr:`Release.warnings` says so.
+
+        Args:
+            entries: The inputs.
+            settings: What else made the outputs what they are (:attr:`Release.settings`).
 
         Raises:
             PrivacyError: The register could not be read or written: nothing may be released.
@@ -84,6 +90,7 @@ class Ledger:
             time=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             entries=tuple(replace(entry, earlier=earlier[entry.sha256]) for entry in listed),
             register=self._register.location,
+            settings=dict(settings or {}),
         )
         self._register.create(release.id, dump_json(release.to_json()).encode())
         return release
