@@ -14,7 +14,7 @@ import pytest
 from voxveil.audio.frames import frame_count
 from voxveil.audio.io import encode_flac
 from voxveil.cli import main
-from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.corpus.split import Split, SplitWriter, Utterance, _read_ctm
 from voxveil.errors import IncompleteInputError
 from voxveil.storage.shards import array_bytes
 
@@ -181,3 +181,10 @@ def test_damaged_audio_names_its_utterance(split: Path, data: bytes) -> None:
     replace_member(split / "audio-000.tar", "7-1-1.flac", data)
     with pytest.raises(IncompleteInputError, match="utterance 7-1-1: "):
         Split(split).audio("7-1-1")
+
+
+@pytest.mark.parametrize("line", ["a 1 0.0 x SIL", "a 1 0.0 0.1", "a 1 0.0 0.1 SIL more"])
+def test_a_broken_phone_line_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "phones.ctm").write_text(f"a 1 0.0 0.1 SIL\n{line}\n")
+    with pytest.raises(IncompleteInputError, match=r"phones\.ctm:2: must be"):
+        _read_ctm(tmp_path / "phones.ctm")

@@ -301,7 +301,13 @@ def _read_ctm(path: Path) -> dict[str, list[Phone]]:
     if not path.is_file():
         raise IncompleteInputError(f"{path}: no phone timing; prepare writes it")
     phones: dict[str, list[Phone]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        item, _, start, seconds, label = line.split(maxsplit=4)
-        phones.setdefault(item, []).append(Phone(float(start), float(seconds), label))
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            item, _, start, seconds, label = line.split()
+            phone = Phone(float(start), float(seconds), label)
+        except ValueError:
+            raise IncompleteInputError(
+                f"{path}:{number}: must be 'UTT 1 START SECONDS PHONE', got {line[:60]!r}"
+            ) from None
+        phones.setdefault(item, []).append(phone)
     return phones
