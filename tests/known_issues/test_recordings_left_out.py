@@ -152,7 +152,7 @@ def test_an_output_folder_that_cannot_be_made_costs_nothing(
     """It was found after the loss was charged."""
     (work / "file").write_text("in the way")
     assert run(model, "in", place) == 2
-    assert f"{place}: outputs cannot be written there (Not a directory)" in capsys.readouterr().err
+    assert f"{place}: ledger.json cannot be written there (Not a directory)" in capsys.readouterr().err
     require_nothing_charged(work)
 
 
@@ -171,7 +171,15 @@ def test_an_output_folder_that_is_read_only_costs_nothing(
 
     monkeypatch.setattr(Path, "write_bytes", refuses)
     assert run(model, "in", "out") == 2
-    assert "out: outputs cannot be written there (Permission denied)" in capsys.readouterr().err
+    assert "out: ledger.json cannot be written there (Permission denied)" in capsys.readouterr().err
+    require_nothing_charged(work)
+
+
+def test_an_output_whose_name_is_too_long_costs_nothing(work: Path, model: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    name = "n" * 250
+    (work / "in/a.wav").rename(work / "in" / f"{name}.wav")
+    assert run(model, "in", "out") == 2
+    assert f"out: {name}.flac cannot be written there (File name too long)" in capsys.readouterr().err
     require_nothing_charged(work)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -26,7 +27,8 @@ HELP = "Anonymize recordings with a trained model: 16 kHz mono FLAC, the folder 
 EPILOG = """Losses are announced to the register (VOXVEIL_LEDGER, see 'voxveil ledger') before any noise is
 drawn; without it nothing is released. The record is ledger.json in OUT; it names your files and
 belongs to you, not to the published audio. A run that was stopped goes on where it was: finished
-outputs are kept, unfinished ones are drawn again and charged again.
+outputs are kept, unfinished or damaged ones are drawn again and charged again. Outputs of another
+model or loudness are neither kept nor overwritten.
 Public by definition: sample counts, relative paths, and which recordings were refused.
 
 examples:
@@ -117,14 +119,14 @@ def _require_writable(work: Work) -> None:
                 probe.write_bytes(b"voxveil")
             finally:
                 # An announcement that fails leaves nothing behind.
-                if probe.parent.is_dir():
-                    probe.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    probe.unlink()
                 for path in new:
                     if path.is_dir():
                         path.rmdir()
         except OSError as error:
             raise InputError(
-                f"{folder}: outputs cannot be written there ({error.strerror or error}); nothing was released"
+                f"{folder}: {name} cannot be written there ({error.strerror or error}); nothing was released"
             ) from None
 
 
