@@ -52,6 +52,26 @@ def test_remains_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     assert tree(tmp_path) == ["out", "out/full"]
 
 
+def test_a_run_killed_between_the_two_renames_leaves_nothing_behind(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\nfrom pathlib import Path\nfrom voxveil.storage.atomic import whole_directory\n"
+        f"out = Path({str(tmp_path / 'out')!r})\n"
+        "for name in 'ab':\n"
+        "    with whole_directory(out) as folder:\n"
+        "        (folder / name).write_text(name)\n"
+        "        if name == 'b':\n"
+        "            replace = Path.replace\n"
+        "            def once(self, target):\n"
+        "                replace(self, target); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "            Path.replace = once\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert not (tmp_path / "out").exists()
+    with whole_directory(tmp_path / "out") as folder:
+        (folder / "c").write_text("c")
+    assert tree(tmp_path) == ["out", "out/c"]
+
+
 def test_two_writers_of_one_output_do_not_mix(tmp_path: Path) -> None:
     with (
         whole_directory(tmp_path / "out"),

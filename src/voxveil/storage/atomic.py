@@ -93,6 +93,9 @@ def whole_directory(path: Path) -> Iterator[Path]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{path}: another process is writing this output; wait for it to end") from None
+        old = _old(path)
+        # A run killed between the two renames of a replacement leaves the old output under this name.
+        shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         try:
@@ -114,14 +117,17 @@ def _sync(folder: Path) -> None:
                 os.close(descriptor)
 
 
+def _old(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old.partial")
+
+
 def _replace(partial: Path, path: Path) -> None:
     if path.is_file():
         path.unlink()
     if path.is_dir():
         # A folder cannot be exchanged in one step; _DONE.json goes first, so a reader in
         # between sees an unfinished output, never a mixture.
-        old = path.with_name(f".{path.name}.old.partial")
-        shutil.rmtree(old, ignore_errors=True)
+        old = _old(path)
         path.replace(old)
         partial.replace(path)
         shutil.rmtree(old, ignore_errors=True)
