@@ -45,6 +45,7 @@ __all__ = [
     "expected_samples",
     "pad_short",
     "read_recording",
+    "to_int16",
 ]
 
 Audio = NDArray[np.float32]
@@ -189,10 +190,17 @@ def encode_flac(audio: NDArray[np.floating], name: str) -> tuple[bytes, int]:
             f"utterance {name}: {bad} of {len(audio)} samples are NaN or infinite; nothing stored"
         )
     clipped = int(np.count_nonzero(np.abs(audio) > 1.0))
-    integers = np.clip(np.rint(audio.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
     buffer = io.BytesIO()
-    _soundfile().write(buffer, integers, SAMPLE_RATE, format="FLAC", subtype="PCM_16")
+    _soundfile().write(buffer, to_int16(audio), SAMPLE_RATE, format="FLAC", subtype="PCM_16")
     return buffer.getvalue(), clipped
+
+
+def to_int16(audio: NDArray[np.floating]) -> NDArray[np.int16]:
+    """Return finite samples, full scale 1, as 16-bit integers; what lies beyond is clipped."""
+    integers: NDArray[np.int16] = np.clip(np.rint(audio.astype(np.float64) * 32768), -32768, 32767).astype(
+        np.int16
+    )
+    return integers
 
 
 def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str]:

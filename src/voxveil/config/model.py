@@ -48,10 +48,24 @@ class PrepareParams:
     source: str = knob("embedded", "'embedded' (espeak-ng speaks it) or the folder of a corpus")
     public_subsets: str = knob("", "subsets of the public speakers, separated by commas; empty = all")
     private_subsets: str = knob("", "subsets of the private speakers, separated by commas; empty = all")
+    utility_subsets: str = knob(
+        "", "subsets that are released and transcribed, but not attacked; by commas (real transcripts)"
+    )
+    machine_transcripts: str = knob(
+        "", "subsets whose transcripts a recognizer made and nobody checked, separated by commas"
+    )
+    alignment: str = knob(
+        "corpus",
+        "phone timing: that of the corpus, if it has any, or forced alignment by pocketsphinx",
+        one_of=("corpus", "pocketsphinx"),
+    )
     public: bool = knob(True, "the private speakers' data may be shown in reports (true for public corpora)")
     extractor_speakers: int = knob(32, "speakers that train the extractors and synthesis", low=2)
     pool_speakers: int = knob(16, "speakers whose x-vectors form the pool of targets", low=4)
     attacker_speakers: int = knob(32, "speakers whose anonymized speech trains the attacker", low=2)
+    share_speakers: bool = knob(
+        False, "the three public lists may share speakers (a small corpus); the report says which do"
+    )
     private_speakers: int = knob(16, "speakers to be protected: enrolment and trials", low=4)
     utterances: int = knob(8, "utterances per speaker of the embedded corpus", low=2)
     enrolment_utterances: int = knob(3, "utterances a speaker is enrolled with", low=1)
@@ -96,6 +110,9 @@ class TrainContentParams:
     hidden: int = knob(192, "width of the TDNN-F layers", low=8)
     factor: int = knob(48, "rank of the factorised weights", low=2)
     layers: int = knob(5, "TDNN-F layers", low=1)
+    targets: str = knob(
+        "phones", "what the classifier names: phones, or triphone states", one_of=("phones", "states")
+    )
     steps: int = knob(400, "training steps", low=1)
     batch: int = knob(8, "utterance chunks per step", low=1)
     chunk_frames: int = knob(150, "frames (10 ms) per chunk", low=10)
@@ -175,9 +192,15 @@ class ScoreParams:
 
 @dataclass(frozen=True)
 class TranscribeParams:
-    """Phone recognition of the released speech."""
+    """Phone and word recognition of the released speech."""
 
     variant: str = knob("plain", "the content variant that serves as phone recognizer")
+    words: str = knob(
+        "none",
+        "word recognizer: none, or pocketsphinx with the English model of its package",
+        one_of=("none", "pocketsphinx"),
+    )
+    workers: int = knob(2, "processes that recognise words", low=1)
     replicates: int = knob(1000, "bootstrap replicates over speakers behind the interval", low=20)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,26 @@ class ContentExtractor:
     Args:
         mechanism: What makes a private value a released one.
         model: The trained acoustic model.
-        phones: The classifier's labels, in order.
+        phones: The phones, in order.
+        class_phones: Index of the phone that each class of the model belongs to.
     """
 
     def __init__(
-        self, mechanism: Identity | LaplaceSimplex, model: ContentModel, phones: tuple[str, ...]
+        self,
+        mechanism: Identity | LaplaceSimplex,
+        model: ContentModel,
+        phones: tuple[str, ...],
+        class_phones: Sequence[int],
     ) -> None:
-        if len(phones) != model.size.phones:
-            raise InputError(f"content extractor: {len(phones)} phones for {model.size.phones} classes")
+        classes = np.asarray(class_phones)
+        if classes.shape != (model.size.classes,) or not set(classes.tolist()) <= set(range(len(phones))):
+            raise InputError(
+                f"content extractor: phones of {classes.shape} classes for a model of {model.size.classes}"
+            )
         self.mechanism = mechanism
         self.phones = phones
+        self._sums = np.zeros((len(classes), len(phones)), np.float32)
+        self._sums[np.arange(len(classes)), classes] = 1.0
         self._model = model
         self._device = next(model.parameters()).device
 
@@ -63,7 +74,7 @@ class ContentExtractor:
         try:
             mechanism = content_mechanism(ContentVariant(content["mechanism"], content["epsilon"]))
             size = ContentSize.from_json(content["size"], str(path))
-            phones = tuple(content["phones"])
+            phones, class_phones = tuple(content["phones"]), content["class_phones"]
         except KeyError as error:
             raise InputError(f"{path}: {error.args[0]} is missing") from None
         weights = Path(folder) / f"{prefix}model.safetensors"
@@ -71,7 +82,7 @@ class ContentExtractor:
             raise InputError(f"{weights}: no such file")
         model = ContentModel(size)
         load_model(model, weights.read_bytes(), str(weights))
-        return ContentExtractor(mechanism, model.to(device()).eval(), phones)
+        return ContentExtractor(mechanism, model.to(device()).eval(), phones, class_phones)
 
     @property
     def size(self) -> int:
@@ -108,6 +119,8 @@ class ContentExtractor:
     def log_posteriors(self, content: NDArray[Any]) -> Array:
         """Return phone log-posteriors (natural logarithm) of released vectors.
 
+        The posterior of a phone is the sum over its classes.
+
         Args:
             content: (K, M) as released.
 
@@ -120,7 +133,7 @@ class ContentExtractor:
         with torch.no_grad():
             frames = torch.from_numpy(value).to(self._device, torch.float32)[None]
             result = self._model.classify(frames, torch.ones(1, len(value), device=self._device))[0]
-        posteriors: Array = result.cpu().numpy()
+        posteriors: Array = np.log(np.exp(result.cpu().numpy()) @ self._sums + np.float32(1e-30))
         return posteriors
 
     def _bottleneck(self, audio: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,18 +1,53 @@
-"""Phone labels on the frame grid."""
+"""Labels on the frame grid: phones, or triphone states that each belong to one phone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, SAMPLE_RATE
 from voxveil.corpus.phones import SILENCE
-from voxveil.corpus.split import Phone, Split
+from voxveil.corpus.split import Phone, Split, Utterance
 from voxveil.errors import IncompleteInputError, InputError
 
-__all__ = ["frame_labels", "require_phones"]
+__all__ = ["Targets", "frame_labels", "phone_targets", "require_phones", "state_targets"]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a classifier learns to name.
+
+    Attributes:
+        class_phones: Index of the phone of each class.
+        labels: (K,) class indices by utterance.
+    """
+
+    class_phones: tuple[int, ...]
+    labels: Mapping[str, NDArray[np.int64]]
+
+
+def phone_targets(split: Split, utterances: Sequence[Utterance], phones: Sequence[str]) -> Targets:
+    """Let every phone be a class."""
+    labels = {u.id: frame_labels(split.phones(u.id), u.frames, phones, u.id) for u in utterances}
+    return Targets(tuple(range(len(phones))), labels)
+
+
+def state_targets(split: Split, utterances: Sequence[Utterance], phones: Sequence[str]) -> Targets:
+    """Let every tied triphone state that occurs be a class.
+
+    A state belongs to the phone that most of its frames carry. States that occur nowhere in these
+    utterances are no classes.
+    """
+    spoken = phone_targets(split, utterances, phones).labels
+    states = {u.id: split.states(u.id).astype(np.int64) for u in utterances}
+    known, places = np.unique(np.concatenate(list(states.values())), return_inverse=True)
+    votes = np.zeros((len(known), len(phones)), np.int64)
+    np.add.at(votes, (places, np.concatenate(list(spoken.values()))), 1)
+    labels = {name: np.searchsorted(known, values).astype(np.int64) for name, values in states.items()}
+    return Targets(tuple(int(phone) for phone in votes.argmax(axis=1)), labels)
 
 
 def frame_labels(
@@ -60,5 +95,6 @@ def require_phones(split: Split, purpose: str) -> None:
     path = split.folder / "phones.ctm"
     if not path.is_file():
         raise IncompleteInputError(
-            f"{path}: this corpus has no phone timing, and {purpose} needs it (the embedded corpus has it)"
+            f"{path}: this corpus has no phone timing, and {purpose} needs it"
+            " (prepare.alignment: pocketsphinx makes it from the transcripts)"
         )

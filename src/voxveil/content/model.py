@@ -1,4 +1,4 @@
-"""The acoustic model: TDNN-F on log-mel, an L1-normalised bottleneck, a noise layer, a phone classifier.
+"""The acoustic model: TDNN-F on log-mel, an L1-normalised bottleneck, a noise layer, a classifier.
 
 The noise layer is norm1(norm1(b) + noise) per frame, in training and evaluation alike; its noise
 comes from a :mod:`voxveil.privacy` mechanism. Nothing is normalised over an utterance, a speaker
@@ -39,14 +39,14 @@ class ContentSize:
         hidden: Width of the TDNN-F layers and the classifier.
         factor: Rank of the factorised weights.
         layers: TDNN-F layers.
-        phones: P.
+        classes: What the classifier tells apart: phones or triphone states.
     """
 
     bottleneck: int
     hidden: int
     factor: int
     layers: int
-    phones: int
+    classes: int
 
     def to_json(self) -> dict[str, int]:
         """Return the sizes by name."""
@@ -86,7 +86,7 @@ class ContentModel(nn.Module):
             TimeDelayLayer(width, size.hidden, taps, dilation)
             for width, (taps, dilation) in zip(sizes, _CLASSIFIER, strict=True)
         )
-        self.output = nn.Conv1d(size.hidden, size.phones, 1)
+        self.output = nn.Conv1d(size.hidden, size.classes, 1)
 
     @property
     def reach(self) -> int:
@@ -115,14 +115,14 @@ class ContentModel(nn.Module):
         return bottleneck
 
     def classify(self, content: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return phone log-posteriors.
+        """Return log-posteriors of the classes.
 
         Args:
             content: (batch, K, M) of L1 norm 1 per vector.
             mask: (batch, K).
 
         Returns:
-            (batch, K, P) natural logarithms.
+            (batch, K, classes) natural logarithms.
         """
         keep = mask.unsqueeze(1)
         # Entries of a vector of L1 norm 1 are of size 1/M; a constant factor brings them to size 1.

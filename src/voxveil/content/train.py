@@ -45,13 +45,13 @@ _FIRST_NOISE = 1 / 30
 
 @dataclass(frozen=True)
 class LabelledUtterance:
-    """One public utterance with its phone labels.
+    """One public utterance with its labels.
 
     Attributes:
         id: Keys its noise.
         speaker: For holding speakers out.
         mel: (K, 80) log-mel.
-        labels: (K,) phone indices.
+        labels: (K,) class indices.
     """
 
     id: str
@@ -78,6 +78,7 @@ def mel_features(audio: NDArray[np.float32]) -> torch.Tensor:
 def train_content(
     utterances: Sequence[LabelledUtterance],
     phones: tuple[str, ...],
+    class_phones: Sequence[int],
     params: TrainContentParams,
     name: str,
     seed: int,
@@ -96,6 +97,7 @@ def train_content(
     Args:
         utterances: Public speech.
         phones: The phone set.
+        class_phones: Index of the phone each class belongs to.
         params: Sizes and steps.
         name: Of the variant.
         seed: The run's seed.
@@ -107,7 +109,7 @@ def train_content(
     variant = params.variants[name]
     mechanism = content_mechanism(variant)
     where = device()
-    size = ContentSize(params.bottleneck, params.hidden, params.factor, params.layers, len(phones))
+    size = ContentSize(params.bottleneck, params.hidden, params.factor, params.layers, len(class_phones))
     with seeded(seed, "train_content", "init"):
         model = ContentModel(size)
     _set_input_statistics(model, utterances)
@@ -132,7 +134,7 @@ def train_content(
 
     plan = Plan(f"train_content[{name}]", seed, params.steps, params.learning_rate)
     curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
-    extractor = ContentExtractor(mechanism, model, phones)
+    extractor = ContentExtractor(mechanism, model, phones, class_phones)
     description = {
         "kind": "content",
         "mechanism": variant.mechanism,
@@ -140,6 +142,7 @@ def train_content(
         "loss": extractor.loss,
         "size": size.to_json(),
         "phones": list(phones),
+        "class_phones": list(class_phones),
         "reach_frames": model.reach,
     }
     return TrainedContent(extractor, model, description, curve)

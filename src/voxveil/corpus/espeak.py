@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from voxveil.errors import InputError, MissingExtraError
 
-__all__ = ["Speech", "espeak_version", "speak"]
+__all__ = ["Speech", "espeak_version", "pronounce", "speak"]
 
 _SYNCHRONOUS = 2
 _PHONEME_EVENTS = 0x0001
@@ -32,6 +32,8 @@ _EVENT_END, _EVENT_PHONEME = 0, 7
 _RATE, _PITCH = 1, 3
 _UTF8 = 1
 _BUFFER_MS = 200
+#: Bits 8 to 23 of the phoneme mode are the character between phonemes.
+_BETWEEN = "_"
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,35 @@ def speak(text: str, variant: str, *, rate: int, pitch: int) -> Speech:
     if not chunks:
         raise InputError(f"espeak-ng said nothing for {text!r}")
     return Speech(np.concatenate(chunks), sample_rate, tuple((at / sample_rate, name) for at, name in events))
+
+
+def pronounce(word: str) -> tuple[str, ...]:
+    """Return espeak-ng's phoneme mnemonics of one American English word, stress marks included.
+
+    Args:
+        word: In lower case.
+
+    Raises:
+        MissingExtraError: espeakng-loader is not installed.
+        InputError: espeak-ng refused, or has nothing to say for the word.
+    """
+    home = _data_home()
+    with _fresh_library() as library:
+        if library.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, str(home).encode(), _DONT_EXIT) <= 0:
+            raise InputError(f"espeak-ng could not start from {home}")
+        _check(library.espeak_SetVoiceByName(b"en-us"), "voice en-us")
+        library.espeak_TextToPhonemes.restype = ctypes.c_char_p
+        text = ctypes.c_char_p(word.encode())
+        # A clause at a time; the pointer is moved on, and is null after the last.
+        spoken: list[str] = []
+        while text.value:
+            clause = library.espeak_TextToPhonemes(ctypes.byref(text), _UTF8, ord(_BETWEEN) << 8)
+            spoken += clause.decode("utf-8", "replace").replace(" ", _BETWEEN).split(_BETWEEN)
+        library.espeak_Terminate()
+    phonemes = tuple(mnemonic for mnemonic in spoken if mnemonic)
+    if not phonemes:
+        raise InputError(f"espeak-ng has no pronunciation for {word!r}")
+    return phonemes
 
 
 def espeak_version() -> str:

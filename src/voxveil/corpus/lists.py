@@ -17,8 +17,9 @@ def draw_lists(
     seed: int,
     *,
     where: str = "corpus",
+    shared: bool = False,
 ) -> dict[str, tuple[str, ...]]:
-    """Draw disjoint speaker lists.
+    """Draw speaker lists, disjoint unless told.
 
     Each list takes women and men in turn, so the two sexes differ by at most one speaker;
     where one sex has run out, the other fills up.
@@ -28,6 +29,7 @@ def draw_lists(
         counts: Size of each list, by name. The lists are drawn in this order.
         seed: The run's seed.
         where: The corpus or subset, for messages.
+        shared: Each list is drawn from all speakers, so that lists share some.
 
     Returns:
         Sorted speaker ids by list.
@@ -35,6 +37,10 @@ def draw_lists(
     Raises:
         InputError: There are fewer speakers than the lists need.
     """
+    if shared:
+        return {
+            name: draw_lists(sexes, {name: count}, seed, where=where)[name] for name, count in counts.items()
+        }
     needed = sum(counts.values())
     if needed > len(sexes):
         parts = ", ".join(f"{name} {count}" for name, count in counts.items())

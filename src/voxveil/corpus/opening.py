@@ -9,13 +9,22 @@ from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSourc
 from voxveil.corpus.source import Clip, Source
 from voxveil.errors import InputError
 
-__all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets"]
+__all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets", "words"]
 
 EMBEDDED = "embedded"
 
 
 def open_source(params: PrepareParams, seed: int) -> Source:
-    """Return the corpus that ``prepare.source`` names."""
+    """Return the corpus that ``prepare.source`` names, aligned as ``prepare.alignment`` says."""
+    source = _open_source(params, seed)
+    if params.alignment == "pocketsphinx":
+        from voxveil.corpus.alignment import AlignedSource
+
+        return AlignedSource(source)
+    return source
+
+
+def _open_source(params: PrepareParams, seed: int) -> Source:
     if params.source == EMBEDDED:
         public = params.extractor_speakers + params.pool_speakers + params.attacker_speakers
         return EmbeddedSource(seed, public, params.private_speakers, params.utterances)
@@ -43,7 +52,7 @@ def subsets(params: PrepareParams) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the subsets that public and private speakers come from; empty means the whole corpus."""
     if params.source == EMBEDDED:
         return (PUBLIC_SUBSET,), (PRIVATE_SUBSET,)
-    return _words(params.public_subsets), _words(params.private_subsets)
+    return words(params.public_subsets), words(params.private_subsets)
 
 
 def clips_of(source: Source, names: tuple[str, ...], parameter: str) -> list[Clip]:
@@ -59,5 +68,6 @@ def clips_of(source: Source, names: tuple[str, ...], parameter: str) -> list[Cli
     return [clip for clip in source.clips if clip.subset in names]
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
+    """Return the names in a list that is separated by commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -12,7 +12,7 @@ from itertools import pairwise
 from voxveil.corpus.split import Phone
 from voxveil.errors import InputError
 
-__all__ = ["PHONES", "SILENCE", "phones_from_espeak"]
+__all__ = ["PHONES", "SILENCE", "merge_phones", "phones_from_espeak", "pronunciation"]
 
 SILENCE = "SIL"
 
@@ -60,23 +60,41 @@ def phones_from_espeak(events: Sequence[tuple[float, str]], seconds: float, name
     """
     marks: list[tuple[float, str]] = [(0.0, SILENCE)]
     for start, mnemonic in events:
-        # "'" and "," are primary and secondary stress, "%" and "=" mark unstressed syllables.
-        symbol = mnemonic.lstrip("',%=")
-        if symbol in _MODIFIERS:
-            continue
-        if symbol not in _ESPEAK:
-            raise InputError(f"utterance {name}: espeak-ng phoneme {mnemonic!r} is not in the phone table")
-        marks.append((min(start, seconds), _ESPEAK[symbol]))
+        labels = _labels(mnemonic, f"utterance {name}")
+        if labels:
+            marks.append((min(start, seconds), labels))
     marks.append((seconds, ""))
     pieces: list[tuple[float, float, str]] = []
     for (start, labels), (end, _) in pairwise(marks):
         parts = labels.split()
         step = (end - start) / len(parts)
         pieces += [(start + i * step, start + (i + 1) * step, label) for i, label in enumerate(parts)]
-    return _merged([piece for piece in pieces if piece[1] > piece[0]])
+    return merge_phones([piece for piece in pieces if piece[1] > piece[0]])
 
 
-def _merged(pieces: Sequence[tuple[float, float, str]]) -> list[Phone]:
+def pronunciation(mnemonics: Sequence[str], word: str) -> tuple[str, ...]:
+    """Return the phones of a word that espeak-ng pronounces as ``mnemonics``.
+
+    Raises:
+        InputError: A mnemonic outside the table, which names it.
+    """
+    labels = " ".join(_labels(mnemonic, f"word {word!r}") for mnemonic in mnemonics).split()
+    return tuple(label for label in labels if label != SILENCE)
+
+
+def _labels(mnemonic: str, where: str) -> str:
+    """Return the phones of one mnemonic, empty for a mark that lasts no time of its own."""
+    # "'" and "," are primary and secondary stress, "%" and "=" mark unstressed syllables.
+    symbol = mnemonic.lstrip("',%=")
+    if symbol in _MODIFIERS:
+        return ""
+    if symbol not in _ESPEAK:
+        raise InputError(f"{where}: espeak-ng phoneme {mnemonic!r} is not in the phone table")
+    return _ESPEAK[symbol]
+
+
+def merge_phones(pieces: Sequence[tuple[float, float, str]]) -> list[Phone]:
+    """Return phones of (start, end, label) pieces in order; equal neighbours become one."""
     phones: list[Phone] = []
     for start, end, label in pieces:
         if phones and phones[-1].label == label:

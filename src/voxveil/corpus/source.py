@@ -40,11 +40,19 @@ class Clip:
 
 @dataclass(frozen=True)
 class Reading:
-    """A clip's audio (n,) at 16 kHz, what was done to it, and its phones where they are known."""
+    """A clip's audio.
+
+    Attributes:
+        audio: (n,) at 16 kHz.
+        flags: What was done to it.
+        phones: Its phones in order, where they are known.
+        states: (K,) triphone state of each frame, where they are known.
+    """
 
     audio: NDArray[np.float32]
     flags: tuple[str, ...] = ()
     phones: Sequence[Phone] | None = None
+    states: NDArray[np.int16] | None = None
 
 
 class Source(Protocol):

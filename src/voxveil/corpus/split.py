@@ -2,7 +2,8 @@
 
 ``wav.scp`` (``UTT audio-000.tar/UTT.flac``), ``utt2spk``, ``spk2utt``, ``spk2gender``,
 ``utt2dur`` (seconds), ``text`` (where transcripts belong to the split), ``phones.ctm``
-(where phone timing is known; ``UTT 1 START SECONDS PHONE``), and ``manifest.jsonl`` with
+(where phone timing is known; ``UTT 1 START SECONDS PHONE``), ``states-NNN.tar`` (where triphone
+states are known), and ``manifest.jsonl`` with
 sample count and SHA-256 of each utterance. ``manifest.jsonl`` is what readers use.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import SAMPLE_RATE, frame_count
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.errors import IncompleteInputError
 from voxveil.storage.atomic import write_text
 from voxveil.storage.shards import ShardReader, ShardWriter, array_bytes, bytes_array
 
@@ -40,6 +41,7 @@ class Utterance:
         sex: ``F`` or ``M``.
         samples: Sample count at 16 kHz.
         text: Transcript, empty where the split carries none.
+        subset: Part of the corpus it comes from, empty where there are no parts.
     """
 
     id: str
@@ -47,6 +49,7 @@ class Utterance:
     sex: str
     samples: int
     text: str = ""
+    subset: str = ""
 
     @property
     def frames(self) -> int:
@@ -70,7 +73,7 @@ class SplitWriter:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._audio = ShardWriter(folder, "audio", "flac")
-        self._f0: ShardWriter | None = None
+        self._arrays: dict[str, ShardWriter] = {}
         self._rows: list[tuple[Utterance, str, str]] = []
         self._phones: dict[str, Sequence[Phone]] = {}
 
@@ -81,6 +84,7 @@ class SplitWriter:
         *,
         f0: NDArray[np.float32] | None = None,
         phones: Sequence[Phone] | None = None,
+        states: NDArray[np.int16] | None = None,
     ) -> None:
         """Append an utterance.
 
@@ -89,19 +93,23 @@ class SplitWriter:
             flac: 16 kHz mono FLAC.
             f0: (K,) F0 in Hz, 0 where unvoiced; K = ``utterance.frames``.
             phones: Phone timing, in order.
+            states: (K,) triphone state of each frame.
         """
         address = self._audio.add(utterance.id, flac)
         if f0 is not None:
-            if f0.shape != (utterance.frames,):
-                raise InputError(
-                    f"utterance {utterance.id}: F0 has {f0.shape} values for {utterance.frames} frames"
-                )
-            if self._f0 is None:
-                self._f0 = ShardWriter(self._folder, "f0", "npy")
-            self._f0.add(utterance.id, array_bytes(f0.astype(np.float32)))
+            _checked_f0(array_bytes(f0), utterance.id, utterance.frames)
+            self._add_array("f0", utterance.id, f0.astype(np.float32))
+        if states is not None:
+            _checked_states(array_bytes(states), utterance.id, utterance.frames)
+            self._add_array("states", utterance.id, states)
         if phones is not None:
             self._phones[utterance.id] = phones
         self._rows.append((utterance, address, hashlib.sha256(flac).hexdigest()))
+
+    def _add_array(self, stem: str, item: str, array: NDArray[Any]) -> None:
+        if stem not in self._arrays:
+            self._arrays[stem] = ShardWriter(self._folder, stem, "npy")
+        self._arrays[stem].add(item, array_bytes(array))
 
     def __enter__(self) -> SplitWriter:
         return self
@@ -109,9 +117,8 @@ class SplitWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for shard in (self._audio, self._f0):
-            if shard is not None:
-                shard.__exit__(kind, error, trace)
+        for shard in (self._audio, *self._arrays.values()):
+            shard.__exit__(kind, error, trace)
         if kind is None:
             self._write_tables()
 
@@ -154,7 +161,7 @@ class Split:
         self._sha256 = {utterance.id: sha256 for utterance, sha256 in rows}
         self._audio = ShardReader(self.folder, "audio")
         self._audio.require(self._by_id)
-        self._f0: ShardReader | None = None
+        self._arrays: dict[str, ShardReader] = {}
         self._phones: dict[str, list[Phone]] | None = None
 
     def __iter__(self) -> Iterator[Utterance]:
@@ -206,10 +213,18 @@ class Split:
 
     def f0(self, item: str) -> NDArray[np.float32]:
         """Return (K,) F0 in Hz, 0 where unvoiced; every value is finite and not negative."""
-        if self._f0 is None:
-            self._f0 = ShardReader(self.folder, "f0")
-            self._f0.require(self._by_id)
-        return _checked_f0(self._f0.read(item), item, self[item].frames)
+        return _checked_f0(self._array("f0", item), item, self[item].frames)
+
+    def states(self, item: str) -> NDArray[np.int16]:
+        """Return (K,) triphone states, at least 0; only where the corpus was aligned."""
+        return _checked_states(self._array("states", item), item, self[item].frames)
+
+    def _array(self, stem: str, item: str) -> bytes:
+        if stem not in self._arrays:
+            reader = ShardReader(self.folder, stem)
+            reader.require(self._by_id)
+            self._arrays[stem] = reader
+        return self._arrays[stem].read(item)
 
     def phones(self, item: str) -> list[Phone]:
         """Return the phones of an utterance in order; an absent timing is an error."""
@@ -231,6 +246,7 @@ def _row(utterance: Utterance, address: str, sha256: str) -> dict[str, Any]:
         "sex": utterance.sex,
         "samples": utterance.samples,
         "text": utterance.text,
+        "subset": utterance.subset,
         "audio": address,
         "sha256": sha256,
     }
@@ -259,7 +275,7 @@ def _utterance(line: str, where: str) -> tuple[Utterance, str]:
         raise IncompleteInputError(f"{where}: not valid JSON; a line is one object per utterance") from None
     if not isinstance(row, dict):
         raise IncompleteInputError(f"{where}: must be a JSON object, got {type(row).__name__}")
-    for name in ("utterance", "speaker", "sex", "text", "sha256"):
+    for name in ("utterance", "speaker", "sex", "text", "subset", "sha256"):
         if not isinstance(row.get(name), str):
             raise IncompleteInputError(f"{where}: {name} must be text, got {reprlib.repr(row.get(name))}")
     for name in ("utterance", "speaker"):
@@ -272,7 +288,8 @@ def _utterance(line: str, where: str) -> tuple[Utterance, str]:
         raise IncompleteInputError(
             f"{where}: samples must be a whole number of at least 1, got {reprlib.repr(samples)}"
         )
-    return Utterance(row["utterance"], row["speaker"], row["sex"], samples, row["text"]), row["sha256"]
+    told = (row[name] for name in ("text", "subset"))
+    return Utterance(row["utterance"], row["speaker"], row["sex"], samples, *told), row["sha256"]
 
 
 def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:
@@ -295,6 +312,20 @@ def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:
             f"utterance {item}: F0 of frame {frame} is {f0[frame]}; it must be finite and not negative"
         )
     return f0
+
+
+def _checked_states(data: bytes, item: str, frames: int) -> NDArray[np.int16]:
+    try:
+        stored = bytes_array(data)
+    except ValueError as error:
+        raise IncompleteInputError(f"utterance {item}: states are not a readable array ({error})") from None
+    if stored.dtype != np.int16 or stored.shape != (frames,) or stored.min() < 0:
+        raise IncompleteInputError(
+            f"utterance {item}: states must be {frames} numbers of int16, at least 0,"
+            f" got {stored.dtype} {stored.shape}"
+        )
+    states: NDArray[np.int16] = stored
+    return states
 
 
 def _read_ctm(path: Path) -> dict[str, list[Phone]]:

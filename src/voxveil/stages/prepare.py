@@ -1,8 +1,10 @@
 """Stage prepare: read or speak the corpus, split it by speaker, track F0, draw trials.
 
 Writes ``public/{extractor,pool,attacker}`` and ``private/private`` (each a
-:class:`~voxveil.corpus.split.Split`), ``public/lists.json``, ``private/trials``, and on each
-side ``corpus.json`` (facts) and ``exceptions.json`` (what was skipped, who has no voiced frame).
+:class:`~voxveil.corpus.split.Split`; the latter with the utterances of ``prepare.utility_subsets``,
+which are released and transcribed but stand in no trial), ``public/lists.json``, ``private/trials``, and
+on each side ``corpus.json`` (facts) and ``exceptions.json`` (what was skipped, who
+has no voiced frame).
 Equal parameters and files give equal bytes, whatever the number of workers.
 """
 
@@ -12,13 +14,15 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.config.model import PrepareParams
 from voxveil.corpus.lists import draw_lists, overlaps
-from voxveil.corpus.opening import clips_of, open_source, subsets
+from voxveil.corpus.opening import clips_of, open_source, subsets, words
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import SplitWriter, Utterance
@@ -32,6 +36,9 @@ from voxveil.training.progress import Progress
 __all__ = ["run"]
 
 _PRIVATE = "private"
+_UTILITY = "utility"
+#: Lists whose speech must never be read by a training stage.
+_SECRET = (_PRIVATE, _UTILITY)
 
 
 @dataclass
@@ -54,14 +61,15 @@ def run(context: StageContext) -> None:
     public_names, private_names = subsets(params)
     private_clips = clips_of(source, private_names, "prepare.private_subsets")
     public_clips = clips_of(source, public_names, "prepare.public_subsets")
-    lists = _lists(context, private_clips, public_clips)
-    chosen = _chosen(lists, private_clips, public_clips)
+    utility_clips = _utility(source, params, (*public_names, *private_names))
+    lists = _lists(context, private_clips, public_clips, utility_clips)
+    members = _members(lists, private_clips, public_clips, utility_clips)
     facts = {"public": _Facts(), _PRIVATE: _Facts()}
-    kept = _write_splits(context, source, chosen, facts)
+    kept = _write_splits(context, source, members, facts)
     write_json(
         context.outputs["public"] / "lists.json",
         {
-            "lists": {name: list(lists[name]) for name in lists if name != _PRIVATE},
+            "lists": {name: list(lists[name]) for name in lists if name not in _SECRET},
             "overlaps": overlaps(lists),
         },
     )
@@ -70,24 +78,46 @@ def run(context: StageContext) -> None:
         draw_trials(kept, params.enrolment_utterances, seed),
     )
     for side, public in (("public", True), (_PRIVATE, params.public)):
-        _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public)
+        machine = words(params.machine_transcripts)
+        _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public, machine)
+
+
+def _utility(source: Source, params: PrepareParams, others: Sequence[str]) -> list[Clip]:
+    """Return the clips that are only transcribed; their subsets have no other use."""
+    names = words(params.utility_subsets)
+    for name in names:
+        if name in others:
+            raise InputError(
+                f"prepare.utility_subsets: {name!r} is also among the public or private subsets;"
+                " what is attacked is transcribed anyway"
+            )
+    clips_of(source, words(params.machine_transcripts), "prepare.machine_transcripts")
+    return clips_of(source, names, "prepare.utility_subsets") if names else []
 
 
 def _lists(
-    context: StageContext, private_clips: Sequence[Clip], public_clips: Sequence[Clip]
+    context: StageContext,
+    private_clips: Sequence[Clip],
+    public_clips: Sequence[Clip],
+    utility_clips: Sequence[Clip],
 ) -> dict[str, tuple[str, ...]]:
     """Draw the lists; private speakers first, of those with enough utterances."""
     params, seed = context.params.prepare, context.params.base.seed
+    utility = {clip.speaker for clip in utility_clips}
     needed = enough_utterances(params.enrolment_utterances)
     count = Counter(clip.speaker for clip in private_clips)
-    eligible = {clip.speaker: clip.sex for clip in private_clips if count[clip.speaker] >= needed}
+    eligible = {
+        clip.speaker: clip.sex
+        for clip in private_clips
+        if count[clip.speaker] >= needed and clip.speaker not in utility
+    }
     private = draw_lists(
         eligible,
         {_PRIVATE: params.private_speakers},
         seed,
         where=f"prepare.private_speakers (with {needed} utterances each)",
     )
-    taken = set(private[_PRIVATE])
+    taken = set(private[_PRIVATE]) | utility
     public = draw_lists(
         {clip.speaker: clip.sex for clip in public_clips if clip.speaker not in taken},
         {
@@ -97,56 +127,84 @@ def _lists(
         },
         seed,
         where="prepare (public speakers)",
+        shared=params.share_speakers,
     )
     # Synthesis trains on the speech the extractors were trained on; reports say so.
-    return {**public, "synthesis": public["extractor"], **private}
+    lists = {**public, "synthesis": public["extractor"], **private}
+    return {**lists, _UTILITY: tuple(sorted(utility))} if utility else lists
 
 
-def _chosen(
-    lists: Mapping[str, Sequence[str]], private_clips: Sequence[Clip], public_clips: Sequence[Clip]
-) -> list[tuple[str, Clip]]:
-    pairs: list[tuple[str, Clip]] = []
+def _members(
+    lists: Mapping[str, Sequence[str]],
+    private_clips: Sequence[Clip],
+    public_clips: Sequence[Clip],
+    utility_clips: Sequence[Clip],
+) -> dict[str, list[Clip]]:
+    """Return the clips of every list that is stored, in order of id."""
+    clips = {_PRIVATE: private_clips, _UTILITY: utility_clips}
+    members = {}
     for name, speakers in lists.items():
-        if name == "synthesis":
-            continue
-        members = set(speakers)
-        clips = private_clips if name == _PRIVATE else public_clips
-        pairs += [(name, clip) for clip in clips if clip.speaker in members]
-    return pairs
+        if name != "synthesis":
+            chosen = set(speakers)
+            members[name] = [clip for clip in clips.get(name, public_clips) if clip.speaker in chosen]
+    return members
 
 
 def _write_splits(
     context: StageContext,
     source: Source,
-    chosen: Sequence[tuple[str, Clip]],
+    members: Mapping[str, Sequence[Clip]],
     facts: Mapping[str, _Facts],
 ) -> list[Utterance]:
-    """Write every split in order; return the private utterances that were kept."""
+    """Read every clip once and write it to each split it belongs to.
+
+    Returns:
+        The utterances of the private list that were kept.
+    """
     params = context.params.prepare
-    folders = {name: context.outputs[_PRIVATE if name == _PRIVATE else "public"] / name for name, _ in chosen}
+    lists_of: dict[str, list[str]] = {}
+    clips: dict[str, Clip] = {}
+    for name, chosen in members.items():
+        for clip in chosen:
+            lists_of.setdefault(clip.id, []).append(name)
+            clips[clip.id] = clip
+    order = sorted(clips.values(), key=lambda clip: clip.id)
+    written: dict[str, list[tuple[Clip, Prepared]]] = {name: [] for name in members}
     kept: list[Utterance] = []
-    progress = Progress("prepare", len(chosen), "utterance")
-    results = prepared(source, [clip for _, clip in chosen], params.workers)
-    done = 0
-    for name, folder in folders.items():
-        mine = [clip for split, clip in chosen if split == name]
-        side = facts[_PRIVATE if name == _PRIVATE else "public"]
-        with SplitWriter(folder) as writer:
-            written: list[tuple[Clip, Prepared]] = []
-            for clip in mine:
-                result = next(results)
-                done += 1
-                progress.update(done)
-                if isinstance(result, Bad):
-                    _bad(result, context, side, show=name != _PRIVATE or params.public)
-                    continue
-                utterance = Utterance(clip.id, clip.speaker, clip.sex, result.samples, clip.text)
-                writer.add(utterance, result.flac, f0=result.f0, phones=result.phones)
-                written.append((clip, result))
-                if name == _PRIVATE:
-                    kept.append(utterance)
-        _count(side, name, written, len(mine))
+    progress = Progress("prepare", len(order), "utterance")
+    with ExitStack() as stack:
+        writers = {
+            folder: stack.enter_context(SplitWriter(folder))
+            for folder in dict.fromkeys(_folder(context, name) for name in members)
+        }
+        for done, (clip, result) in enumerate(zip(order, prepared(source, order, params.workers)), 1):
+            progress.update(done)
+            names = lists_of[clip.id]
+            secret = names[0] in _SECRET
+            side = facts[_PRIVATE if secret else "public"]
+            if isinstance(result, Bad):
+                _bad(result, context, side, show=not secret or params.public)
+                continue
+            utterance = Utterance(clip.id, clip.speaker, clip.sex, result.samples, clip.text, clip.subset)
+            for name in names:
+                writers[_folder(context, name)].add(
+                    utterance, result.flac, f0=result.f0, phones=result.phones, states=result.states
+                )
+                # What is counted below needs no audio; a large corpus would not fit in memory.
+                written[name].append((clip, replace(result, flac=b"", states=None)))
+            _note(side, clip, result)
+            if _PRIVATE in names:
+                kept.append(utterance)
+    for name, pairs in written.items():
+        _count(facts[_PRIVATE if name in _SECRET else "public"], name, pairs, len(members[name]))
     return kept
+
+
+def _folder(context: StageContext, name: str) -> Path:
+    """Return the folder of a list's split; what is only transcribed lies with the private speakers."""
+    if name in _SECRET:
+        return context.outputs[_PRIVATE] / _PRIVATE
+    return context.outputs["public"] / name
 
 
 def _bad(bad: Bad, context: StageContext, facts: _Facts, *, show: bool) -> None:
@@ -159,17 +217,21 @@ def _bad(bad: Bad, context: StageContext, facts: _Facts, *, show: bool) -> None:
     print(f"prepare: skipped {what}", file=sys.stderr)
 
 
+def _note(facts: _Facts, clip: Clip, result: Prepared) -> None:
+    facts.flags.update(result.flags)
+    facts.clipped += result.clipped
+    facts.digests[clip.id] = hashlib.sha256(result.flac).hexdigest()
+    facts.timed &= result.phones is not None
+
+
 def _count(facts: _Facts, name: str, written: Sequence[tuple[Clip, Prepared]], clips: int) -> None:
     if not written:
         raise InputError(f"prepare: no usable utterance is left in split {name} (of {clips})")
     voiced = Counter[str]()
     for clip, result in written:
-        facts.flags.update(result.flags)
-        facts.clipped += result.clipped
-        facts.digests[clip.id] = hashlib.sha256(result.flac).hexdigest()
-        facts.timed &= result.phones is not None
         voiced[clip.speaker] += int((result.f0 > 0).sum())
-    facts.unvoiced += sorted(speaker for speaker, frames in voiced.items() if frames == 0)
+    unvoiced = {speaker for speaker, frames in voiced.items() if frames == 0}
+    facts.unvoiced = sorted({*facts.unvoiced, *unvoiced})
     sexes = Counter({clip.speaker: clip.sex for clip, _ in written}.values())
     facts.splits[name] = {
         "speakers": len(voiced),
@@ -181,7 +243,12 @@ def _count(facts: _Facts, name: str, written: Sequence[tuple[Clip, Prepared]], c
 
 
 def _write_facts(
-    folder: Path, source: Source, facts: _Facts, shared: list[dict[str, object]], public: bool
+    folder: Path,
+    source: Source,
+    facts: _Facts,
+    shared: list[dict[str, object]],
+    public: bool,
+    machine: Sequence[str],
 ) -> None:
     lines = "".join(f"{sha}  {item}\n" for item, sha in sorted(facts.digests.items()))
     write_json(
@@ -195,6 +262,7 @@ def _write_facts(
             "splits": facts.splits,
             "overlaps": shared,
             "phones": list(PHONES) if facts.timed else [],
+            "machine_transcripts": list(machine),
             "skipped": len(facts.skipped),
             "flags": dict(facts.flags),
             "clipped_samples": facts.clipped,

@@ -35,6 +35,7 @@ class Prepared:
         samples: Its sample count.
         f0: (K,) F0 in Hz of the stored audio, 0 where unvoiced.
         phones: Phone timing, None where it is not known.
+        states: (K,) triphone states, None where they are not known.
         flags: What was done to the audio or seen in it.
         clipped: Samples that were clipped when stored.
     """
@@ -43,6 +44,7 @@ class Prepared:
     samples: int
     f0: NDArray[np.float32]
     phones: Sequence[Phone] | None
+    states: NDArray[np.int16] | None
     flags: tuple[str, ...]
     clipped: int
 
@@ -70,7 +72,7 @@ def prepare_clip(source: Source, clip: Clip) -> Prepared | Bad:
         flags.add("padded")
     if not f0.any():
         flags.add("unvoiced")
-    return Prepared(flac, len(audio), f0, reading.phones, tuple(sorted(flags)), clipped)
+    return Prepared(flac, len(audio), f0, reading.phones, reading.states, tuple(sorted(flags)), clipped)
 
 
 def prepared(source: Source, clips: Sequence[Clip], workers: int) -> Iterator[Prepared | Bad]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from voxveil.content.labels import frame_labels, require_phones
+from voxveil.content.labels import phone_targets, require_phones, state_targets
 from voxveil.content.train import LabelledUtterance, frame_accuracy, mel_features, train_content
 from voxveil.corpus.phones import PHONES
-from voxveil.corpus.split import Split, Utterance
+from voxveil.corpus.split import Split
 from voxveil.privacy import PublicNoise
 from voxveil.stages.io import StageContext
 from voxveil.tracking.stream import training_sink
@@ -23,21 +23,30 @@ def run(context: StageContext) -> None:
     split = Split(context.inputs["public"] / "extractor")
     require_phones(split, "train-content")
     training, held = hold_out(split.utterances, seed)
+    spoken = phone_targets(split, split.utterances, PHONES)
+    targets = state_targets(split, training, PHONES) if params.targets == "states" else spoken
     with training_sink(context) as sink:
         labelled = [
-            LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), _labels(split, u))
+            LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), targets.labels[u.id])
             for u in training
         ]
         trained = train_content(
-            labelled, PHONES, params, context.key, seed, checkpoints=context.checkpoints, sink=sink
+            labelled,
+            PHONES,
+            targets.class_phones,
+            params,
+            context.key,
+            seed,
+            checkpoints=context.checkpoints,
+            sink=sink,
         )
-    commonest = int(np.bincount(np.concatenate([u.labels for u in labelled])).argmax())
+    commonest = int(np.bincount(np.concatenate([spoken.labels[u.id] for u in training])).argmax())
     accuracy = frame_accuracy(
         trained.extractor,
         [
             (
                 split.audio(u.id),
-                _labels(split, u),
+                spoken.labels[u.id],
                 PublicNoise(seed, "train_content", context.key, u.id, "held-out"),
             )
             for u in held
@@ -48,11 +57,8 @@ def run(context: StageContext) -> None:
         "train_content/frame_accuracy": accuracy.all,
         "train_content/frame_accuracy_speech": accuracy.speech,
         "train_content/frame_accuracy_chance": accuracy.chance,
+        "train_content/classes": float(len(targets.class_phones)),
         "train_content/held_out_frames": float(accuracy.frames),
         "train_content/held_out_utterances": float(len(held)),
     }
     write_trained(context.outputs["model"], trained.model, trained.description, trained.curve, metrics)
-
-
-def _labels(split: Split, utterance: Utterance) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return frame_labels(split.phones(utterance.id), utterance.frames, PHONES, utterance.id)
