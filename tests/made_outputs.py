@@ -117,7 +117,7 @@ def make_outputs(
         _scores(out / "score" / name, name, made, enrolments, trials, speaker_of, seed)
         write_json(
             out / "transcribe" / name / "transcripts.json",
-            {"per": _per(made.per).to_json()},
+            {"per": _per(made.per).to_json(), "wer": None},
         )
         finish(out / "transcribe" / name, "transcribe", name)
         _samples(out / "samples" / name, name, facts, [t[1] for t in trials][:2] if samples else [], seed)

@@ -117,7 +117,7 @@ def test_equal_inputs_give_equal_bytes(root: Path) -> None:
 def test_an_undefined_value_is_null_and_the_others_survive(tmp_path: Path) -> None:
     root = one(tmp_path)
     per = {"value": None, "ci95": None, "unit": "%", "note": "no reference phones"}
-    rewrite(root / "outputs/transcribe/anon_dp", "transcripts.json", {"per": per}, "transcribe")
+    rewrite(root / "outputs/transcribe/anon_dp", "transcripts.json", {"per": per, "wer": None}, "transcribe")
     out = evaluate(root, "anon_dp")
     assert read_json(out / "summary.json")["utility"]["per"] == per
     flat = read_json(out / "anon_dp.metrics.json")

@@ -73,8 +73,9 @@ def test_clear_speech_is_understood_and_noise_is_not(made: Path, tmp_path: Path)
     low, high = clear["per"]["ci95"]
     assert low <= clear["per"]["value"] <= high
     assert clear["per"]["speakers"] == 4 and clear["per"]["unit"] == "%"
-    # One of three utterances of each speaker is enrolment; only trials are transcribed.
-    assert len(clear["utterances"]) == 8 == clear["per"]["utterances"]
+    # Everything that is released is transcribed, enrolment and trials.
+    assert len(clear["utterances"]) == 12 == clear["per"]["utterances"]
+    assert clear["wer"] is None
     rows = clear["utterances"].values()
     errors = sum(row["substitutions"] + row["deletions"] + row["insertions"] for row in rows)
     assert clear["per"]["value"] == pytest.approx(100 * errors / sum(row["reference"] for row in rows))

@@ -31,7 +31,7 @@ LAYERS = (
     ("privacy",),
     ("corpus",),
     ("tracking",),
-    ("training", "parallel"),
+    ("training", "parallel", "processes"),
     ("loss_rule",),
     ("pitch", "content", "speaker"),
     ("systems",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-__all__ = ["knob", "table"]
+__all__ = ["knob", "listed", "table"]
 
 
 def knob(
@@ -34,3 +34,8 @@ def knob(
 def table(doc: str) -> Any:
     """Return a field for a mapping from names to sections; empty unless an overlay fills it."""
     return field(default_factory=dict, metadata={"doc": doc})
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return the names in a list that is separated by commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())

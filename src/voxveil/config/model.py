@@ -200,6 +200,9 @@ class TranscribeParams:
         "word recognizer: none, or pocketsphinx with the English model of its package",
         one_of=("none", "pocketsphinx"),
     )
+    judged_subsets: str = knob(
+        "", "subsets whose word errors say whether speech is understood, by commas; empty = all released"
+    )
     workers: int = knob(2, "processes that recognise words", low=1)
     replicates: int = knob(1000, "bootstrap replicates over speakers behind the interval", low=20)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from voxveil.config.fields import listed
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSource
 from voxveil.corpus.source import Clip, Source
 from voxveil.errors import InputError
 
-__all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets", "words"]
+__all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets"]
 
 EMBEDDED = "embedded"
 
@@ -52,7 +53,7 @@ def subsets(params: PrepareParams) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the subsets that public and private speakers come from; empty means the whole corpus."""
     if params.source == EMBEDDED:
         return (PUBLIC_SUBSET,), (PRIVATE_SUBSET,)
-    return words(params.public_subsets), words(params.private_subsets)
+    return listed(params.public_subsets), listed(params.private_subsets)
 
 
 def clips_of(source: Source, names: tuple[str, ...], parameter: str) -> list[Clip]:
@@ -66,8 +67,3 @@ def clips_of(source: Source, names: tuple[str, ...], parameter: str) -> list[Cli
                 f"{parameter}: {source.name} has no subset {name!r}; it has: {', '.join(known) or 'none'}"
             )
     return [clip for clip in source.clips if clip.subset in names]
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Return the names in a list that is separated by commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())

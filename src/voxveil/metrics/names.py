@@ -147,6 +147,8 @@ METRICS: dict[str, MetricName] = {
 OTHER_METRICS: dict[str, str] = {
     "privacy/p_asi": "%",
     "utility/wer": "%",
+    "utility/wer_judged": "%",
+    "utility/wer_permuted": "%",
     "utility/per": "%",
     "utility/u_asr": "%",
     "utility/pitch_correlation": "fraction",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voxveil.report.results import Summary, attacks
+from voxveil.report.utility import verdict
 from voxveil.report.words import (
     EER_NOTE,
     NULL_NOTE,
@@ -50,6 +51,7 @@ def describe_system(summary: Summary) -> str:
     lines = [*_synthetic(summary), f"**{summary['system']}**: {plain_promise(summary)}", ""]
     lines += [f"- ε of {name}: {loss_text(loss)}" for name, loss in summary["promise"]["streams"].items()]
     lines += ["", *(f"- attack: {conditions(attack)}" for attack in summary["attacks"])]
+    lines += [f"- {verdict(summary)}"]
     lines += [f"- warning: {w['text']}" for attack in summary["attacks"] for w in attack["warnings"]]
     return "\n".join([*lines, "", EER_NOTE])
 

@@ -31,6 +31,7 @@ _HEADLINE = (
     "privacy/epsilon_content",
     "privacy/epsilon_utterance",
     "utility/per",
+    "utility/wer",
 )
 
 

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from voxveil.report.results import Summary, headline
 from voxveil.report.words import null_envelope
 
-__all__ = ["DARK", "LIGHT", "Theme", "figure_png", "privacy_utility_figure", "rank_figure"]
+__all__ = ["DARK", "LIGHT", "Theme", "figure_png", "privacy_utility_figure", "rank_figure", "style"]
 
 _MARKERS = "osD^vP*Xh<>"
 
@@ -73,7 +73,7 @@ def rank_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -> Figure:
         summaries: ``summary.json`` of each system.
         theme: Colours.
     """
-    with rc_context(_style(theme)):
+    with rc_context(style(theme)):
         columns = min(3, len(summaries))
         rows = math.ceil(len(summaries) / columns)
         figure = Figure(figsize=(2.9 * columns + 0.5, 2.25 * rows + 0.5), layout="constrained")
@@ -115,7 +115,7 @@ def privacy_utility_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -
         summaries: ``summary.json`` of each system.
         theme: Colours.
     """
-    with rc_context(_style(theme)):
+    with rc_context(style(theme)):
         figure = Figure(figsize=(9.2, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
         references = {headline(summary)["references"] for summary in summaries} - {None}
@@ -169,7 +169,8 @@ def _error(entry: Any) -> list[list[float]] | None:
     return [[max(0.0, entry["value"] - low)], [max(0.0, high - entry["value"])]]
 
 
-def _style(theme: Theme) -> Any:
+def style(theme: Theme) -> Any:
+    """Return matplotlib's settings for a theme."""
     return {
         "font.size": 8,
         "text.color": theme.ink,

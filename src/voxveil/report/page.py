@@ -22,6 +22,7 @@ from voxveil.report.tables import (
     published_table,
     worst_table,
 )
+from voxveil.report.utility import utility_section
 from voxveil.report.words import EER_NOTE, INTERVAL_NOTE, NULL_NOTE, SYNTHETIC_NOTE, conditions, metric_text
 
 __all__ = ["Picture", "page"]
@@ -41,7 +42,11 @@ class Picture:
 
 
 def page(
-    title: str, summaries: Sequence[Summary], pictures: Mapping[str, Picture], pairs: Sequence[Pair]
+    title: str,
+    summaries: Sequence[Summary],
+    pictures: Mapping[str, Picture],
+    pairs: Sequence[Pair],
+    spectra: Mapping[str, Picture],
 ) -> str:
     """Return the page.
 
@@ -50,6 +55,7 @@ def page(
         summaries: ``summary.json`` of each system.
         pictures: ``rank_histogram`` and ``privacy_utility``.
         pairs: Public utterances before and after each system.
+        spectra: Spectrograms by utterance.
     """
     corpus = same_corpus(summaries)
     body = "\n".join(
@@ -57,8 +63,9 @@ def page(
             _opening(title, summaries, corpus),
             _promised(summaries),
             _measured(summaries),
+            utility_section(summaries),
             _figures(summaries, pictures),
-            _listen(pairs, corpus),
+            _listen(pairs, corpus, spectra),
             _beside(summaries, corpus),
             _method(summaries, corpus),
         ]
@@ -148,13 +155,17 @@ def _figures(summaries: Sequence[Summary], pictures: Mapping[str, Picture]) -> s
     for name, caption in captions.items():
         picture = pictures[name]
         alt = escape(_spoken(name, summaries), quote=True)
-        # Two images and a style rule, since <picture> keeps its dark source when it is printed.
-        images = "".join(
-            f'<img class="{ground}" src="{_data(png)}" alt="{alt}">'
-            for ground, png in (("light", picture.light), ("dark", picture.dark))
-        )
-        parts.append(f'<figure><div class="scroll">{images}</div><figcaption>{caption}</figcaption></figure>')
+        parts.append(_figure(picture, alt, caption))
     return "<section><h2>Figures</h2>\n" + "\n".join(parts) + "</section>"
+
+
+def _figure(picture: Picture, alt: str, caption: str) -> str:
+    # Two images and a style rule, since <picture> keeps its dark source when it is printed.
+    images = "".join(
+        f'<img class="{ground}" src="{_data(png)}" alt="{alt}">'
+        for ground, png in (("light", picture.light), ("dark", picture.dark))
+    )
+    return f'<figure><div class="scroll">{images}</div><figcaption>{caption}</figcaption></figure>'
 
 
 def _spoken(name: str, summaries: Sequence[Summary]) -> str:
@@ -172,13 +183,21 @@ def _spoken(name: str, summaries: Sequence[Summary]) -> str:
     return "; ".join(lines)
 
 
-def _listen(pairs: Sequence[Pair], corpus: Mapping[str, Any]) -> str:
+def _listen(pairs: Sequence[Pair], corpus: Mapping[str, Any], spectra: Mapping[str, Picture]) -> str:
     if not pairs:
         why = "" if corpus["public"] else " The corpus is not declared public, so no speech is shown."
         return f'<section class="listen"><h2>Listen</h2><p>No samples.{why}</p></section>'
+    drawn = "\n".join(
+        _figure(
+            picture,
+            escape(f"spectrograms of {utterance}, original and after every system", quote=True),
+            f"Spectrograms of {escape(utterance)}: the original, then every system; white to black is 70 dB.",
+        )
+        for utterance, picture in spectra.items()
+    )
     return (
         '<section class="listen"><h2>Listen</h2>\n<p>Utterances of the public corpus, before and after each'
-        f" system.</p>\n{players(pairs)}</section>"
+        f" system.</p>\n{players(pairs)}\n{drawn}</section>"
     )
 
 
@@ -214,7 +233,7 @@ def _method(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         "Attack": attackers,
         "Intervals": f"{summaries[0]['replicates']} bootstrap draws of speakers; as many relabellings for"
         " 'if nothing leaks'",
-        "Phone errors": "phone error rate of this run's own recogniser on the tested utterances",
+        "Phone errors": "phone error rate of this run's own recogniser on all released utterances",
     }
     return (
         f'<section><h2>How this was measured</h2>\n<dl class="terms">{_terms(terms)}</dl></section>\n'

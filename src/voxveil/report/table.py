@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from voxveil.metrics.evidence import WARNING_CODES
 from voxveil.report.results import Attack, Summary, attacks
+from voxveil.report.utility import utility_lines
 from voxveil.report.words import (
     EER_NOTE,
     NULL_NOTE,
@@ -43,6 +44,7 @@ def results_table(summaries: Sequence[Summary]) -> str:
     warned = _warned(summaries)
     if warned:
         parts += ["", "Warnings (figures in the report and in evaluate/SYSTEM/*.json):", *warned]
+    parts += ["", "Is it understood?", *(f"  {line}" for line in utility_lines(summaries))]
     parts += ["", EER_NOTE, NULL_NOTE]
     return "\n".join(parts)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from voxveil.metrics.names import METRICS
+from voxveil.report.html import html_table
 from voxveil.report.published import IDENTIFICATION, VPC2024
 from voxveil.report.results import Attack, Summary, attacks, headline
 from voxveil.report.words import (
@@ -21,7 +22,6 @@ from voxveil.report.words import (
 
 __all__ = [
     "conditions_table",
-    "html_table",
     "measured_table",
     "promise_table",
     "published_table",
@@ -44,41 +44,6 @@ _WORST = (
     ("rank_max", "Rank, largest"),
 )
 _NOTHING = "if nothing leaks"
-
-
-def html_table(
-    caption: str,
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    marked: Sequence[str] = (),
-    cards: bool = False,
-) -> str:
-    """Return a table; cells are HTML, the first of a row is its heading.
-
-    Args:
-        caption: Plain text.
-        header: Column titles, HTML.
-        rows: Cells, HTML; each row as long as ``header``.
-        marked: First cells of rows to set apart.
-        cards: On a narrow screen every row becomes a card; otherwise the table scrolls sideways.
-    """
-    labels = [title.partition("<")[0] for title in header]
-    head = "".join(f'<th scope="col">{title}</th>' for title in header)
-    lines = []
-    for first, *cells in rows:
-        body = "".join(
-            f'<td data-label="{escape(label, quote=True)}"{"" if cell else " class=blank"}>'
-            f"<span>{cell}</span></td>"
-            for label, cell in zip(labels[1:], cells, strict=True)
-        )
-        kind = ' class="nothing"' if first in marked else ""
-        lines.append(f'<tr{kind}><th scope="row">{first}</th>{body}</tr>')
-    shape = "cards" if cards else "wide"
-    return (
-        f'<div class="scroll"><table class="{shape}"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody></table></div>"
-    )
 
 
 def promise_table(summaries: Sequence[Summary]) -> str:
@@ -127,17 +92,24 @@ def _metric_table(
     caption: str, summaries: Sequence[Summary], metrics: Sequence[tuple[str, str]], *, utility: bool
 ) -> str:
     rows = []
+    words = utility and any(summary["utility"]["wer"] for summary in summaries)
+    blank = [""] * (utility + words)
     for summary, attack in attacks(summaries):
         cells = [_value(attack["metrics"][name]) for name, _ in metrics]
         extra = [_value(summary["utility"]["per"])] if utility else []
+        if words:
+            wer = summary["utility"]["wer"]
+            extra.append(_value(wer) if wer else "not measured")
         rows.append([escape(summary["system"]), _attack(attack), *cells, *extra])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
-    rows.append([_NOTHING, "", *nulls, *([""] if utility else [])])
+    rows.append([_NOTHING, "", *nulls, *blank])
     header = ["System", "Attacker <small>enrolment → trials</small>"]
     header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
     if utility:
         header.append("Phone errors <small>%</small>")
+    if words:
+        header.append("Word errors <small>%</small>")
     return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
 
 

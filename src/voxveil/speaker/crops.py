@@ -1,4 +1,4 @@
-"""Training crops: random stretches of speech at three speeds, drawn by (seed, step).
+"""Training crops: random stretches of log-mel frames at three speeds, drawn by (seed, step).
 
 A voice played faster or slower has another pitch and other formants, so each speed counts as a
 speaker of its own (as in the x-vector recipes of Kaldi and SpeechBrain): three times as many
@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.audio.frames import MEL_BANDS, SAMPLE_RATE
+from voxveil.audio.mel import log_mel
 from voxveil.corpus.split import Split
 from voxveil.errors import InputError
 from voxveil.seeding import stream
@@ -23,7 +25,7 @@ __all__ = ["SPEEDS", "CropPlan", "Crops"]
 #: Playing speeds; class ``i + speakers * j`` is speaker i at ``SPEEDS[j]``.
 SPEEDS = (1.0, 0.9, 1.1)
 
-#: Decoded audio kept in memory at most, in bytes.
+#: Frames kept in memory at most, in bytes.
 _CACHE_BYTES = 2 << 30
 
 
@@ -35,14 +37,14 @@ class CropPlan:
         seed: The run's seed.
         name: Names the random stream, e.g. ``train_speaker``.
         batch: Crops per step.
-        samples: Samples per crop.
+        frames: Frames (10 ms) per crop.
         speeds: Playing speeds, each with classes of its own.
     """
 
     seed: int
     name: str
     batch: int
-    samples: int
+    frames: int
     speeds: tuple[float, ...] = SPEEDS
 
 
@@ -55,7 +57,7 @@ class Crops:
             raise InputError(f"{split.folder}: {len(speakers)} speaker; an encoder needs at least 2")
         self._split, self._plan = split, plan
         self._items = [[u.id for u in split if u.speaker == speaker] for speaker in speakers]
-        self._cache: dict[str, NDArray[np.float32]] = {}
+        self._cache: dict[tuple[str, float], NDArray[np.float32]] = {}
         self._cached = 0
 
     @property
@@ -64,41 +66,39 @@ class Crops:
         return len(self._items) * len(self._plan.speeds)
 
     def batch(self, step: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the (batch, samples) audio and (batch,) classes of a step."""
+        """Return the (batch, frames, 80) log-mel and (batch,) classes of a step."""
         plan = self._plan
         rng = stream(plan.seed, plan.name, "crops", step)
         labels = rng.choice(self.classes, plan.batch, replace=self.classes < plan.batch)
-        audio = np.stack([self._crop(rng, int(label)) for label in labels])
-        return audio, labels.astype(np.int64)
+        crops = np.stack([self._crop(rng, int(label)) for label in labels])
+        return crops, labels.astype(np.int64)
 
     def _crop(self, rng: np.random.Generator, label: int) -> NDArray[np.float32]:
         speed_index, speaker = divmod(label, len(self._items))
-        speed = self._plan.speeds[speed_index]
-        items = self._items[speaker]
-        audio = self._audio(items[rng.integers(len(items))])
-        needed = round(self._plan.samples * speed)
-        audio = tiled(audio, needed)
-        start = int(rng.integers(len(audio) - needed + 1))
-        crop = audio[start : start + needed]
-        if speed != 1.0:
-            crop = _resampled(crop, speed, self._plan.samples)
-        return crop * np.float32(10.0 ** rng.uniform(-0.5, 0.5))
+        items, wanted = self._items[speaker], self._plan.frames
+        frames = self._frames(items[rng.integers(len(items))], self._plan.speeds[speed_index])
+        start = int(rng.integers(max(1, len(frames) - wanted + 1)))
+        crop = frames[start : start + wanted]
+        # An utterance shorter than a crop is repeated.
+        return crop if len(crop) == wanted else np.resize(crop, (wanted, MEL_BANDS))
 
-    def _audio(self, item: str) -> NDArray[np.float32]:
-        audio = self._cache.get(item)
-        if audio is None:
+    def _frames(self, item: str, speed: float) -> NDArray[np.float32]:
+        frames = self._cache.get((item, speed))
+        if frames is None:
             audio = self._split.audio(item)
             if len(audio) == 0:
                 raise InputError(f"utterance {item}: no samples")
-            audio = tiled(audio, MINIMUM_SAMPLES)
-            if self._cached + audio.nbytes <= _CACHE_BYTES:
-                self._cache[item] = audio
-                self._cached += audio.nbytes
-        return audio
+            if speed != 1.0:
+                audio = _resampled(audio, speed)
+            mel = log_mel(torch.from_numpy(tiled(audio, MINIMUM_SAMPLES))[None])[0]
+            frames = mel.numpy()
+            if self._cached + frames.nbytes <= _CACHE_BYTES:
+                self._cache[item, speed] = frames
+                self._cached += frames.nbytes
+        return frames
 
 
-def _resampled(crop: NDArray[np.float32], speed: float, samples: int) -> NDArray[np.float32]:
+def _resampled(audio: NDArray[np.float32], speed: float) -> NDArray[np.float32]:
     import soxr
 
-    result = np.asarray(soxr.resample(crop, SAMPLE_RATE * speed, SAMPLE_RATE, quality="MQ"), np.float32)
-    return tiled(result, samples)[:samples]
+    return np.asarray(soxr.resample(audio, SAMPLE_RATE * speed, SAMPLE_RATE, quality="MQ"), np.float32)

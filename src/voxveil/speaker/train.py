@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.audio.frames import SAMPLE_RATE, frame_count
 from voxveil.config.model import SpeakerParams
 from voxveil.corpus.split import Split
 from voxveil.errors import ParamsError
@@ -120,15 +120,15 @@ def train_encoder(
             f"{name}.crop_seconds: got {params.crop_seconds}, "
             f"must be at least {MINIMUM_SAMPLES / SAMPLE_RATE}"
         )
-    crops = Crops(split, CropPlan(seed, name, params.batch, samples))
+    crops = Crops(split, CropPlan(seed, name, params.batch, frame_count(samples)))
     size = EncoderSize(params.channels, params.embedding)
     with seeded(seed, name, "initial"):
         model = _Trained(size, crops.classes).to(device())
 
     def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        audio, classes = crops.batch(step)
+        frames, classes = crops.batch(step)
         labels = torch.from_numpy(classes).to(device())
-        cosines = model.head.cosines(model.network(torch.from_numpy(audio).to(device())))
+        cosines = model.head.cosines(model.network.embed_frames(torch.from_numpy(frames).to(device())))
         # The margin grows over the first half: from scratch, a full margin at once stalls.
         loss = model.head.loss(cosines, labels, min(1.0, 2.0 * step / params.steps))
         return loss, {"accuracy": float((cosines.argmax(dim=1) == labels).float().mean())}

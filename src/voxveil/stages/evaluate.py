@@ -64,9 +64,9 @@ def run(context: StageContext) -> None:
         attacks.append(attack)
         tested.update(utterances)
     promised = promise(release, tested)
-    per = _phone_errors(context.inputs["transcripts"] / "transcripts.json")
-    flat.update(_numbers(promised, per))
     corpus = _corpus(context.inputs["released"] / "corpus.json")
+    utility = _utility(context.inputs["transcripts"] / "transcripts.json", public=corpus["public"])
+    flat.update(_numbers(promised, utility))
     write_json(out / f"{context.key}.metrics.json", flat)
     write_json(out / "losses.json", losses_projection(release, public=corpus["public"]))
     write_json(
@@ -85,7 +85,7 @@ def run(context: StageContext) -> None:
             "corpus_synthetic": corpus["synthetic"],
             "promise": promised,
             "attacks": attacks,
-            "utility": {"per": per},
+            "utility": utility,
             "replicates": options.replicates,
         },
     )
@@ -214,9 +214,15 @@ def _evaluate(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any], dict
     return full, attack, read_trials(folder / "trials.txt").utterances
 
 
-def _phone_errors(path: Path) -> dict[str, Any]:
+def _utility(path: Path, *, public: bool) -> dict[str, Any]:
+    """Return phone errors, and word errors or None, without a transcript and without private names."""
     content = read_json(path)
-    return dict(content["per"])
+    words = content["wer"]
+    if words is not None and not public:
+        names = {name: f"subset {place}" for place, name in enumerate(sorted(words["subsets"]), 1)}
+        words["subsets"] = {names[name]: rate for name, rate in words["subsets"].items()}
+        words["judged"]["subsets"] = [names[name] for name in words["judged"]["subsets"]]
+    return {"per": dict(content["per"]), "wer": words}
 
 
 def _corpus(path: Path) -> dict[str, Any]:
@@ -238,11 +244,15 @@ def _corpus(path: Path) -> dict[str, Any]:
     }
 
 
-def _numbers(promised: Mapping[str, Any], per: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[str, float]:
     """Return epsilons and utility by MLflow name; an infinite or undefined one is absent."""
     values = {f"privacy/epsilon_{name}": loss["epsilon"] for name, loss in promised["streams"].items()}
     values["privacy/epsilon_utterance"] = promised["utterance"]["epsilon"]
-    values["utility/per"] = per["value"]
+    values["utility/per"] = utility["per"]["value"]
+    if utility["wer"]:
+        values["utility/wer"] = utility["wer"]["value"]
+        values["utility/wer_judged"] = utility["wer"]["judged"]["value"]
+        values["utility/wer_permuted"] = utility["wer"]["judged"]["permuted"]
     return {
         name: float(value)
         for name, value in values.items()

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.config.fields import listed
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.lists import draw_lists, overlaps
-from voxveil.corpus.opening import clips_of, open_source, subsets, words
+from voxveil.corpus.opening import clips_of, open_source, subsets
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import SplitWriter, Utterance
@@ -78,20 +79,20 @@ def run(context: StageContext) -> None:
         draw_trials(kept, params.enrolment_utterances, seed),
     )
     for side, public in (("public", True), (_PRIVATE, params.public)):
-        machine = words(params.machine_transcripts)
+        machine = listed(params.machine_transcripts)
         _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public, machine)
 
 
 def _utility(source: Source, params: PrepareParams, others: Sequence[str]) -> list[Clip]:
     """Return the clips that are only transcribed; their subsets have no other use."""
-    names = words(params.utility_subsets)
+    names = listed(params.utility_subsets)
     for name in names:
         if name in others:
             raise InputError(
                 f"prepare.utility_subsets: {name!r} is also among the public or private subsets;"
                 " what is attacked is transcribed anyway"
             )
-    clips_of(source, words(params.machine_transcripts), "prepare.machine_transcripts")
+    clips_of(source, listed(params.machine_transcripts), "prepare.machine_transcripts")
     return clips_of(source, names, "prepare.utility_subsets") if names else []
 
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import wait
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +14,9 @@ from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import Phone
 from voxveil.errors import InputError
 from voxveil.pitch.yaapt import track_f0
+from voxveil.processes import in_processes
 
 __all__ = ["Bad", "Prepared", "prepare_clip", "prepared"]
-
-_CHUNK = 8
 
 
 @dataclass(frozen=True)
@@ -83,45 +76,4 @@ def prepared(source: Source, clips: Sequence[Clip], workers: int) -> Iterator[Pr
         clips: What to prepare.
         workers: Processes; 1 = this one.
     """
-    work = partial(prepare_clip, source)
-    if workers == 1:
-        yield from map(work, clips)
-        return
-    # Spawned, not forked: numerical libraries may have threads by now.
-    context = multiprocessing.get_context("spawn")
-    with (
-        _one_thread_each(),
-        ProcessPoolExecutor(min(workers, max(1, len(clips))), context, _end_with_parent) as pool,
-    ):
-        try:
-            yield from pool.map(work, clips, chunksize=_CHUNK)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Worker set-up: die when the stage is killed, whichever way."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def _exit_after(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Numerical libraries of the workers read this when they are loaded."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    yield from in_processes(partial(prepare_clip, source), clips, workers)

@@ -12,7 +12,7 @@ from pathlib import Path
 from voxveil.errors import MissingExtraError, VoxveilError
 from voxveil.publish.send import publish
 from voxveil.report.page import Picture, page
-from voxveil.report.players import read_pairs
+from voxveil.report.players import Pair, read_pairs
 from voxveil.report.results import Summary, read_summaries, same_corpus
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_bytes, write_json, write_text
@@ -33,7 +33,10 @@ def run(context: StageContext) -> None:
     pairs = [
         pair for name, system in systems.items() for pair in read_pairs(samples / name, name, system.kind)
     ]
-    write_text(out / "index.html", page(context.params.report.title, summaries, pictures, pairs))
+    spectra = _spectra(pairs)
+    for utterance, picture in spectra.items():
+        write_bytes(out / "figures" / f"spectrogram-{utterance}.png", picture.light)
+    write_text(out / "index.html", page(context.params.report.title, summaries, pictures, pairs, spectra))
     write_json(
         out / "results.json",
         {
@@ -45,6 +48,20 @@ def run(context: StageContext) -> None:
     )
     if tracking_enabled():
         _publish(metrics, out)
+
+
+def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
+    """Draw every public utterance that can be listened to."""
+    from voxveil.report.figures import DARK, LIGHT, figure_png
+    from voxveil.report.spectrograms import spectrogram_figure
+
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.utterance, []).append(pair)
+    return {
+        utterance: Picture(*(figure_png(spectrogram_figure(group, theme)) for theme in (LIGHT, DARK)))
+        for utterance, group in groups.items()
+    }
 
 
 def _publish(metrics: Path, report: Path) -> None:

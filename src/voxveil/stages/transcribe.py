@@ -1,20 +1,31 @@
-"""Stage transcribe: what a phone recogniser makes of the released speech of every trial."""
+"""Stage transcribe: what recognisers of phones and of words make of the released speech.
+
+Phones: the content variant ``transcribe.variant`` with a phone loop. Words: ``transcribe.words``;
+with them comes the verdict whether the speech is understood.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from voxveil.config.fields import listed
 from voxveil.content.extractor import ContentExtractor
 from voxveil.content.labels import require_phones
 from voxveil.corpus.phones import SILENCE
 from voxveil.corpus.split import Split
-from voxveil.corpus.trials import read_trials
-from voxveil.errors import InputError
+from voxveil.errors import IncompleteInputError, InputError
 from voxveil.privacy import PublicNoise
+from voxveil.processes import in_processes
 from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import write_json
+from voxveil.storage.atomic import read_json, write_json
 from voxveil.training.progress import Progress
 from voxveil.utility.decode import decode_phones
-from voxveil.utility.edits import Edits, count_edits
+from voxveil.utility.edits import Edits, count_edits, total
+from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
 from voxveil.utility.per import ErrorRate, error_rate
+from voxveil.utility.transcripts import NORMALISATION, normalize_words
+from voxveil.utility.words import recognizer_name, words_in
 
 __all__ = ["run"]
 
@@ -23,18 +34,46 @@ _LARGEST_ORIGINAL = 90.0
 
 
 def run(context: StageContext) -> None:
-    """Recognise every trial utterance of the released speech and count its errors."""
-    params, seed = context.params.transcribe, context.params.base.seed
+    """Recognise every private utterance of the released speech and count its errors."""
+    params = context.params.transcribe
     private = Split(context.inputs["private"] / "private")
-    require_phones(private, "transcribe")
-    speakers = {utterance.id: utterance.speaker for utterance in private}
-    trials = read_trials(context.inputs["private"] / "trials", speakers).trial_utterances
     released = Split(context.inputs["released"])
+    require_phones(private, "transcribe")
+    for utterance in private:
+        if utterance.id not in released:
+            raise IncompleteInputError(
+                f"utterance {utterance.id}: not in {released.folder}; run anonymize again"
+            )
     recognizer = ContentExtractor.load(context.inputs["recognizer"])
-    rows: dict[str, dict[str, object]] = {}
+    per, rows = _phones(context, recognizer, private, released)
+    _require_sane(context, per, "phone errors", noisy=recognizer.loss["mechanism"] != "identity")
+    wer = None
+    if params.words != "none":
+        wer, heard = _words(context, private, released)
+        for item, found in heard.items():
+            rows[item]["words"] = found
+    write_json(
+        context.outputs["transcripts"] / "transcripts.json",
+        {
+            "format": 1,
+            "system": context.key,
+            "recognizer": {"variant": params.variant, "loss": recognizer.loss},
+            "per": per.to_json(),
+            "wer": wer,
+            "utterances": rows,
+        },
+    )
+
+
+def _phones(
+    context: StageContext, recognizer: ContentExtractor, private: Split, released: Split
+) -> tuple[ErrorRate, dict[str, dict[str, Any]]]:
+    seed = context.params.base.seed
+    rows: dict[str, dict[str, Any]] = {}
     edits: dict[str, Edits] = {}
-    progress = Progress(f"transcribe[{context.key}]", len(trials), "utterance")
-    for count, item in enumerate(trials, 1):
+    progress = Progress(f"transcribe[{context.key}] phones", len(private), "utterance")
+    for count, utterance in enumerate(private, 1):
+        item = utterance.id
         reference = [phone.label for phone in private.phones(item) if phone.label != SILENCE]
         for label in reference:
             if label not in recognizer.phones:
@@ -45,26 +84,84 @@ def run(context: StageContext) -> None:
         edits[item] = count_edits(reference, heard)
         rows[item] = {**edits[item].to_json(), "heard": " ".join(heard), "said": " ".join(reference)}
         progress.update(count)
-    rate = error_rate(edits, speakers, replicates=params.replicates, seed=seed)
-    _require_sane(context, recognizer, rate)
-    write_json(
-        context.outputs["transcripts"] / "transcripts.json",
-        {
-            "format": 1,
-            "system": context.key,
-            "recognizer": {"variant": params.variant, "loss": recognizer.loss},
-            "per": rate.to_json(),
-            "utterances": rows,
+    return _rate(context, edits, private), rows
+
+
+def _words(
+    context: StageContext, private: Split, released: Split
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the word errors of all, of each subset and of the judged subsets; and each utterance's."""
+    params, seed = context.params.transcribe, context.params.base.seed
+    machine = read_json(context.inputs["private"] / "corpus.json")["machine_transcripts"]
+    said = {utterance.id: normalize_words(utterance.text) for utterance in private}
+    without = [item for item, reference in said.items() if not reference]
+    if without:
+        raise InputError(
+            f"utterance {without[0]}: has no transcript ({len(without)} of {len(said)});"
+            " word errors need them (transcribe.words: none goes without)"
+        )
+    heard: dict[str, list[str]] = {}
+    progress = Progress(f"transcribe[{context.key}] words", len(private), "utterance")
+    flacs = [(utterance.id, released.flac(utterance.id)) for utterance in private]
+    for count, (item, text) in enumerate(zip(said, in_processes(words_in, flacs, params.workers)), 1):
+        heard[item] = normalize_words(text)
+        progress.update(count)
+    edits = {item: count_edits(said[item], heard[item]) for item in said}
+    whole = _rate(context, edits, private)
+    _require_sane(context, whole, "word errors", noisy=False)
+    subsets: dict[str, list[str]] = {}
+    for utterance in private:
+        subsets.setdefault(utterance.subset, []).append(utterance.id)
+    judged = _judged(listed(params.judged_subsets), subsets)
+    rate = _rate(context, {item: edits[item] for item in judged}, private)
+    permuted = total(permuted_edits({i: said[i] for i in judged}, {i: heard[i] for i in judged}, seed)).rate
+    verdict = understood(rate, float("nan") if permuted is None else permuted)
+    found = {
+        **whole.to_json(),
+        "recognizer": recognizer_name(),
+        "normalisation": NORMALISATION,
+        "subsets": {
+            name: {
+                **_rate(context, {item: edits[item] for item in items}, private).to_json(),
+                "transcripts": "machine" if name in machine else "true",
+            }
+            for name, items in sorted(subsets.items())
         },
-    )
+        "judged": {
+            **rate.to_json(),
+            "subsets": sorted({private[item].subset for item in judged}),
+            "permuted": permuted,
+            "understood": verdict.understood,
+            "because": verdict.reason,
+            "rule": rule_text(),
+        },
+    }
+    return found, {
+        item: {**edits[item].to_json(), "heard": " ".join(heard[item]), "said": " ".join(said[item])}
+        for item in said
+    }
 
 
-def _require_sane(context: StageContext, recognizer: ContentExtractor, rate: ErrorRate) -> None:
-    noisy = recognizer.loss["mechanism"] != "identity"
+def _judged(names: Sequence[str], subsets: Mapping[str, Sequence[str]]) -> list[str]:
+    for name in names:
+        if name not in subsets:
+            raise InputError(
+                f"transcribe.judged_subsets: no released subset {name!r}; there are: {', '.join(subsets)}"
+            )
+    return [item for name in names or subsets for item in subsets[name]]
+
+
+def _rate(context: StageContext, edits: Mapping[str, Edits], private: Split) -> ErrorRate:
+    speakers = {utterance.id: utterance.speaker for utterance in private}
+    replicates = context.params.transcribe.replicates
+    return error_rate(edits, speakers, replicates=replicates, seed=context.params.base.seed)
+
+
+def _require_sane(context: StageContext, rate: ErrorRate, what: str, *, noisy: bool) -> None:
     if context.system.kind != "original" or noisy or rate.value is None:
         return
     if rate.value > _LARGEST_ORIGINAL:
         raise InputError(
-            f"transcribe[{context.key}]: {rate.value:.1f} % phone errors on unprotected speech;"
+            f"transcribe[{context.key}]: {rate.value:.1f} % {what} on unprotected speech;"
             f" above {_LARGEST_ORIGINAL:g} % the recognizer (transcribe.variant) or its references are wrong"
         )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["normalize_words"]
+__all__ = ["NORMALISATION", "normalize_words"]
+
+#: What is done to both sides before they are compared.
+NORMALISATION = "NFKC, lower case, punctuation removed, apostrophes inside words kept; both sides alike"
 
 _APOSTROPHES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "`": "'"})
 _NOT_WORD = re.compile(r"[^\w']|_")

@@ -21,7 +21,7 @@ from voxveil.training.outputs import write_trained  # noqa: E402
 
 pytestmark = pytest.mark.torch
 PHONES = ("SIL", "A", "B")
-SIZE = ContentSize(bottleneck=12, hidden=16, factor=6, layers=2, phones=3)
+SIZE = ContentSize(bottleneck=12, hidden=16, factor=6, layers=2, classes=3)
 
 
 class Recorder:
@@ -50,6 +50,7 @@ def write(folder: Path, mechanism: str, epsilon: float, prefix: str = "") -> Pat
         "epsilon": epsilon,
         "size": SIZE.to_json(),
         "phones": list(PHONES),
+        "class_phones": list(range(len(PHONES))),
     }
     write_trained(folder, content_model(), facts, [{"step": 1, "loss": 1.0}], {})
     for name in ("model.json", "model.safetensors"):
@@ -88,7 +89,7 @@ def test_noise_is_on_in_train_and_eval_mode_alike() -> None:
     for mode in (True, False):
         recorder = Recorder()
         extractor = ContentExtractor(
-            content_mechanism(ContentVariant("laplace", 3.0)), content_model().train(mode), PHONES
+            content_mechanism(ContentVariant("laplace", 3.0)), content_model().train(mode), PHONES, range(3)
         )
         found.append((recorder.asked, extractor.release(speech(3200), recorder).value))
     assert found[0][0] == found[1][0] != []
@@ -109,7 +110,9 @@ def test_a_broken_network_releases_nothing() -> None:
         model.bottleneck.bias.fill_(float("nan"))
     for variant in (ContentVariant(), ContentVariant("laplace", 3.0)):
         with pytest.raises(PrivacyError, match="NaN"):
-            ContentExtractor(content_mechanism(variant), model, PHONES).release(speech(800), SystemNoise())
+            ContentExtractor(content_mechanism(variant), model, PHONES, range(len(PHONES))).release(
+                speech(800), SystemNoise()
+            )
 
 
 def test_one_utterance_does_not_change_the_next(tmp_path: Path) -> None:
@@ -144,7 +147,8 @@ def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
     content = json.loads((folder / "model.json").read_text())
     for change, words in (
         ({"kind": "pitch"}, "format 1"),
-        ({"phones": ["SIL"]}, "1 phones for 3"),
+        ({"phones": ["SIL"]}, r"phones of \(3,\) classes"),
+        ({"class_phones": [0, 1]}, r"phones of \(2,\) classes for a model of 3"),
         ({"size": {**content["size"], "hidden": 17}}, "does not fit"),
         ({"size": {"hidden": 17}}, "wrong sizes"),
     ):

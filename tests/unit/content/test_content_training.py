@@ -60,10 +60,12 @@ def unseen() -> list[tuple[np.ndarray, np.ndarray, PublicNoise]]:
 
 def test_it_learns_and_large_noise_takes_it_away(utterances: list[LabelledUtterance]) -> None:
     commonest = int(np.bincount(np.concatenate([u.labels for u in utterances])).argmax())
-    plain = train_content(utterances, PHONES, params(), "v", 3)
+    plain = train_content(utterances, PHONES, range(len(PHONES)), params(), "v", 3)
     clear = frame_accuracy(plain.extractor, unseen(), commonest)
     noisy = frame_accuracy(
-        train_content(utterances, PHONES, params(0.1), "v", 3).extractor, unseen(), commonest
+        train_content(utterances, PHONES, range(len(PHONES)), params(0.1), "v", 3).extractor,
+        unseen(),
+        commonest,
     )
     assert clear.all > 0.6 > clear.chance and clear.speech > 0.5
     assert noisy.speech < 0.35
@@ -73,7 +75,7 @@ def test_it_learns_and_large_noise_takes_it_away(utterances: list[LabelledUttera
 
 
 def test_input_statistics_are_constants_of_the_training_speech(utterances: list[LabelledUtterance]) -> None:
-    model = train_content(utterances, PHONES, params(steps=1), "v", 3).model
+    model = train_content(utterances, PHONES, range(len(PHONES)), params(steps=1), "v", 3).model
     frames = torch.cat([u.mel for u in utterances]).double().numpy()
     assert model.mean.numpy() == pytest.approx(frames.mean(axis=0), abs=1e-4)
     assert model.sd.numpy() == pytest.approx(frames.std(axis=0), rel=1e-3)
@@ -96,7 +98,9 @@ def test_training_noise_is_per_utterance_and_step_whatever_the_batch(
             return super().laplace(shape, scale)
 
     monkeypatch.setattr(training, "PublicNoise", Watched)
-    train_content(utterances, PHONES, params(5.0, steps=4, batch=batch, noise_rise=0.5), "v", 3)
+    train_content(
+        utterances, PHONES, range(len(PHONES)), params(5.0, steps=4, batch=batch, noise_rise=0.5), "v", 3
+    )
     assert len(drawn) == 4 * batch
     for keys, scale in drawn.items():
         share = {0: 1 / 30, 1: 30**-0.5}.get(keys[3], 1.0)
@@ -111,7 +115,10 @@ def test_training_noise_reaches_its_full_scale() -> None:
 
 
 def test_equal_seeds_train_equal_models(utterances: list[LabelledUtterance]) -> None:
-    trained = [train_content(utterances, PHONES, params(10.0, steps=3), "v", seed) for seed in (3, 3, 4)]
+    trained = [
+        train_content(utterances, PHONES, range(len(PHONES)), params(10.0, steps=3), "v", seed)
+        for seed in (3, 3, 4)
+    ]
     states = [t.model.state_dict() for t in trained]
     assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
     assert any(not torch.equal(states[0][k], states[2][k]) for k in states[0])
@@ -129,24 +136,26 @@ def test_a_resumed_training_ends_where_an_uninterrupted_one_does(
 
     monkeypatch.setattr(training, "Plan", partial(Plan, checkpoint_seconds=0.0))
     chosen = params(10.0, steps=11)
-    whole = train_content(utterances, PHONES, chosen, "v", 3)
+    whole = train_content(utterances, PHONES, range(len(PHONES)), chosen, "v", 3)
     with pytest.raises(KeyboardInterrupt):
-        train_content(utterances, PHONES, chosen, "v", 3, checkpoints=tmp_path, sink=stop)
+        train_content(utterances, PHONES, range(len(PHONES)), chosen, "v", 3, checkpoints=tmp_path, sink=stop)
     assert list(tmp_path.iterdir())
-    resumed = train_content(utterances, PHONES, chosen, "v", 3, checkpoints=tmp_path)
+    resumed = train_content(utterances, PHONES, range(len(PHONES)), chosen, "v", 3, checkpoints=tmp_path)
     assert resumed.curve == whole.curve
     state, expected = resumed.model.state_dict(), whole.model.state_dict()
     assert all(torch.equal(state[name], expected[name]) for name in expected)
 
 
 def test_chunks_shorter_than_asked_are_padded_not_dropped(utterances: list[LabelledUtterance]) -> None:
-    trained = train_content(utterances[:3], PHONES, params(steps=2, chunk_frames=1000, batch=3), "v", 3)
+    trained = train_content(
+        utterances[:3], PHONES, range(len(PHONES)), params(steps=2, chunk_frames=1000, batch=3), "v", 3
+    )
     assert np.isfinite([point["loss"] for point in trained.curve]).all()
 
 
 def test_nothing_to_learn_from_is_said(utterances: list[LabelledUtterance]) -> None:
     with pytest.raises(InputError, match=r"train_content\[v\]"):
-        train_content([], PHONES, params(), "v", 3)
-    extractor = train_content(utterances, PHONES, params(steps=1), "v", 3).extractor
+        train_content([], PHONES, range(len(PHONES)), params(), "v", 3)
+    extractor = train_content(utterances, PHONES, range(len(PHONES)), params(steps=1), "v", 3).extractor
     with pytest.raises(InputError, match="no utterance"):
         frame_accuracy(extractor, [], 0)

@@ -16,7 +16,7 @@ from voxveil.privacy import norm1  # noqa: E402
 from voxveil.training.loop import seeded  # noqa: E402
 
 pytestmark = pytest.mark.torch
-SIZE = ContentSize(bottleneck=10, hidden=16, factor=6, layers=3, phones=5)
+SIZE = ContentSize(bottleneck=10, hidden=16, factor=6, layers=3, classes=5)
 
 
 @pytest.fixture(scope="module")

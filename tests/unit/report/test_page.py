@@ -61,7 +61,7 @@ def html(summaries, evaluated: Path) -> str:
             evaluated / "outputs/samples" / summary["system"], summary["system"], summary["kind"]
         )
     ]
-    return page("A <title>", summaries, PICTURES, pairs)
+    return page("A <title>", summaries, PICTURES, pairs, {})
 
 
 def test_it_is_well_formed_and_escaped(html: str) -> None:
@@ -133,8 +133,8 @@ def test_players_hold_each_original_once(html: str, evaluated: Path) -> None:
 
 
 def test_equal_results_give_an_equal_page(html: str, summaries, evaluated: Path) -> None:
-    again = page("A <title>", copy.deepcopy(summaries), PICTURES, [])
-    assert again == page("A <title>", summaries, PICTURES, [])
+    again = page("A <title>", copy.deepcopy(summaries), PICTURES, [], {})
+    assert again == page("A <title>", summaries, PICTURES, [], {})
     assert again != html
 
 
@@ -142,10 +142,10 @@ def test_a_warning_is_shown_with_its_figures(summaries) -> None:
     changed = copy.deepcopy(summaries)
     for summary in changed:
         summary["attacks"][0]["warnings"] = []
-    assert "<h3>Warnings</h3><p>None.</p>" in page("t", changed, PICTURES, [])
+    assert "<h3>Warnings</h3><p>None.</p>" in page("t", changed, PICTURES, [], {})
     text = "scores may be reversed: EER is 80.0 %"
     changed[1]["attacks"][0]["warnings"] = [{"code": "scores_reversed", "text": text}]
-    html = page("t", changed, PICTURES, [])
+    html = page("t", changed, PICTURES, [], {})
     assert f"<li><b>anon</b>: {text}</li>" in html
 
 
@@ -169,7 +169,7 @@ def test_a_private_corpus_shows_no_players(summaries) -> None:
     changed = copy.deepcopy(summaries)
     for summary in changed:
         summary["corpus"].update(public=False, synthetic=False, name="private corpus")
-    html = page("t", changed, PICTURES, [])
+    html = page("t", changed, PICTURES, [], {})
     assert "not declared public, so no speech is shown" in html
     assert "<audio" not in html
     assert "say nothing about real voices" not in html
