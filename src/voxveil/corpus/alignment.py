@@ -159,6 +159,8 @@ def _align(decoder: Any, words: Sequence[str], samples: bytes) -> list[_Segment]
 
 
 def _decode(decoder: Any, samples: bytes) -> bool:
+    # Without this the running mean of its features carries over from the utterance before.
+    decoder.reinit_feat()
     try:
         decoder.start_utt()
         decoder.process_raw(samples, full_utt=True)

@@ -38,6 +38,8 @@ class WordRecognizer:
         """
         if audio.ndim != 1 or not len(audio) or not np.isfinite(audio).all():
             raise InputError(f"{name}: audio must be (samples,) of finite numbers, at least 1")
+        # Without this the running mean of its features carries over from the utterance before.
+        self._decoder.reinit_feat()
         self._decoder.start_utt()
         self._decoder.process_raw(to_int16(audio).astype("<i2").tobytes(), full_utt=True)
         self._decoder.end_utt()
