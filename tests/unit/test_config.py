@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from voxveil.cli import main
 from voxveil.config import load_params, parse_params
-from voxveil.config.compose import compose, params_text, to_mapping
+from voxveil.config.compose import compose, params_text, to_mapping, use_overlay
 from voxveil.errors import ParamsError
 
 
@@ -103,3 +104,20 @@ def test_a_broken_params_file_is_one_line(tmp_path: Path, capsys) -> None:
     (tmp_path / "params.yaml").write_text("a: [1\n")
     assert main(["params", "check", str(tmp_path / "params.yaml")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_set_replaces_single_values_and_is_checked(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "params").mkdir()
+    shutil.copy(root / "params" / "tiny.yaml", tmp_path / "params")
+    path = use_overlay(
+        "tiny", tmp_path, {"prepare.source": "/data/x", "train_content.variants.dp.epsilon": "2"}
+    )
+    params = load_params(path)
+    assert params.prepare.source == "/data/x" and params.prepare.utterances == 6
+    assert params.train_content.variants["dp"].epsilon == 2.0
+    assert params.train_content.variants["dp"].mechanism == "laplace"
+    with pytest.raises(ParamsError, match=r"prepare\.sorce"):
+        use_overlay("tiny", tmp_path, {"prepare.sorce": "/data/x"})
+    with pytest.raises(ParamsError, match=r"base\.seed"):
+        use_overlay("tiny", tmp_path, {"base.seed": "many"})
+    assert load_params(path).prepare.source == "/data/x", "a refused change leaves the file as it was"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from voxveil.config import load_params
 from voxveil.config.compose import overlay_names, use_overlay
+from voxveil.errors import ParamsError
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -14,6 +15,7 @@ HELP = "Compose params.yaml from params/NAME.yaml, or check the one that is ther
 
 EPILOG = """examples:
   voxveil params use quickstart
+  voxveil params use librispeech-mini --set prepare.source=/data/LibriSpeech
   voxveil params check
   voxveil params list
 """
@@ -24,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     use = actions.add_parser("use", help="write params.yaml from params/NAME.yaml")
     use.add_argument("name", metavar="NAME", help="overlay, e.g. quickstart")
+    use.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="replace one value by its dotted path; may be given again",
+    )
     check = actions.add_parser("check", help="check params.yaml")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
     actions.add_parser("list", help="list the overlays")
@@ -32,10 +41,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
     if args.action == "use":
-        print(f"{use_overlay(args.name, Path())}: scale {args.name}")
+        print(f"{use_overlay(args.name, Path(), _changes(args.set))}: scale {args.name}")
     elif args.action == "check":
         params = load_params(args.path)
         print(f"{args.path}: valid, scale {params.base.scale}, systems {', '.join(params.systems) or 'none'}")
     else:
         print("\n".join(overlay_names(Path("params"))))
     return 0
+
+
+def _changes(texts: list[str]) -> dict[str, str]:
+    changes = {}
+    for text in texts:
+        path, sign, value = text.partition("=")
+        if not sign or not path:
+            raise ParamsError(f"--set {text}: must be PATH=VALUE, e.g. prepare.source=/data/LibriSpeech")
+        changes[path.strip()] = value
+    return changes

@@ -22,23 +22,44 @@ def overlay_names(folder: Path) -> list[str]:
     return sorted(path.stem for path in Path(folder).glob("*.yaml"))
 
 
-def compose(overlay: Path) -> Params:
-    """Return the checked parameters of an overlay file over the defaults."""
+def compose(overlay: Path, changes: Mapping[str, str] | None = None) -> Params:
+    """Return the checked parameters of an overlay file over the defaults.
+
+    Args:
+        overlay: The file.
+        changes: Text values by dotted path that replace those of the overlay, read as YAML.
+    """
     content = read_mapping(overlay)
     base = dict(content.get("base") or {})
     base.setdefault("scale", Path(overlay).stem)
-    return parse_params({**content, "base": base})
+    content["base"] = base
+    for path, text in (changes or {}).items():
+        _change(content, path, text)
+    return parse_params(content)
 
 
-def use_overlay(name: str, root: Path) -> Path:
-    """Rewrite ``root/params.yaml`` from ``root/params/NAME.yaml``; return its path."""
+def use_overlay(name: str, root: Path, changes: Mapping[str, str] | None = None) -> Path:
+    """Rewrite ``root/params.yaml`` from ``root/params/NAME.yaml`` and changes; return its path."""
     overlay = root / "params" / f"{name}.yaml"
     if not overlay.is_file():
         known = ", ".join(overlay_names(root / "params")) or "none"
         raise ParamsError(f"no overlay {name!r} in {root / 'params'}; known: {known}")
     path = root / "params.yaml"
-    write_text(path, params_text(compose(overlay)))
+    write_text(path, params_text(compose(overlay, changes)))
     return path
+
+
+def _change(content: dict[str, Any], path: str, text: str) -> None:
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ParamsError(f"{path}: not a value: {text!r}") from None
+    *sections, key = path.split(".")
+    place = content
+    for section in sections:
+        inner = place.get(section)
+        place[section] = place = dict(inner) if isinstance(inner, Mapping) else {}
+    place[key] = value
 
 
 def to_mapping(section: Any) -> Any:

@@ -29,7 +29,19 @@ def _open_source(params: PrepareParams, seed: int) -> Source:
     if params.source == EMBEDDED:
         public = params.extractor_speakers + params.pool_speakers + params.attacker_speakers
         return EmbeddedSource(seed, public, params.private_speakers, params.utterances)
-    return open_folder(Path(params.source))
+    folder = Path(params.source)
+    if not folder.is_absolute():
+        _require_tracked(folder)
+    return open_folder(folder)
+
+
+def _require_tracked(folder: Path) -> None:
+    """Refuse a relative source that DVC does not track: nobody could tell which version it is."""
+    if not any(Path(f"{each}.dvc").is_file() for each in (folder, *folder.parents) if each.name):
+        raise InputError(
+            f"prepare.source: {folder} is relative and DVC does not track it; give an absolute path,"
+            f" or 'dvc add {folder}'"
+        )
 
 
 def open_folder(folder: Path) -> Source:
