@@ -14,7 +14,7 @@ compile() { # NAME, then the extras
 }
 UPGRADE=()
 [ "${1:-}" = --upgrade ] && UPGRADE=(--upgrade)
-compile dev plots mlflow data train dp pipeline demo dev
-compile gpu plots mlflow data train dp pipeline demo
-compile cpu plots mlflow data pipeline
+compile dev plots mlflow data train dp pipeline demo align dev
+compile gpu plots mlflow data train dp pipeline demo align
+compile cpu plots mlflow data pipeline align
 compile base
