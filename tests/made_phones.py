@@ -131,7 +131,7 @@ def write_params(path: Path, **sections: Mapping[str, Any]) -> Path:
         },
     }
     for name, values in sections.items():
-        content[name] |= values
+        content.setdefault(name, {}).update(values)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(params_text(parse_params(content)))
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ pytest.importorskip("torch")
 from tests.made_phones import run_trained, write_params, write_phone_corpus  # noqa: E402
 
 from voxveil.audio.io import encode_flac  # noqa: E402
-from voxveil.corpus.split import Split, SplitWriter  # noqa: E402
+from voxveil.corpus.embedded import EmbeddedSource  # noqa: E402
+from voxveil.corpus.split import Split, SplitWriter, Utterance  # noqa: E402
 from voxveil.errors import IncompleteInputError, InputError  # noqa: E402
 from voxveil.stages.run import run_stage  # noqa: E402
+from voxveil.storage.atomic import write_json  # noqa: E402
 from voxveil.storage.done import finish  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -49,12 +52,18 @@ def first_trial(made: Path) -> str:
 
 
 def transcribe(
-    made: Path, released: str, out: Path, *, key: str = "anon", private: Path | None = None
+    made: Path,
+    released: str,
+    out: Path,
+    *,
+    key: str = "anon",
+    private: Path | None = None,
+    **params: object,
 ) -> dict:
     finish(made / released, "anonymize", key, "released")
     run_stage(
         "transcribe",
-        write_params(out / "params.yaml"),
+        write_params(out / "params.yaml", transcribe=params),
         {
             "recognizer": made / "recognizer" / "model",
             "released": made / released,
@@ -108,3 +117,61 @@ def test_a_corpus_without_phones_stops_in_one_line(made: Path, tmp_path: Path) -
     finish(tmp_path / "private", "prepare", None)
     with pytest.raises(IncompleteInputError, match="no phone timing, and transcribe needs it"):
         transcribe(made, "clear", tmp_path / "out", private=tmp_path / "private")
+
+
+@pytest.fixture(scope="module")
+def spoken(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences of espeak-ng in two subsets; released as they are, and as noise."""
+    pytest.importorskip("pocketsphinx")
+    pytest.importorskip("espeakng_loader")
+    folder = tmp_path_factory.mktemp("spoken")
+    source = EmbeddedSource(seed=5, public_speakers=0, private_speakers=3, utterances=2)
+    noise = np.random.default_rng(2)
+    splits = ("private/private", "speech", "hiss")
+    with ExitStack() as stack:
+        writers = [stack.enter_context(SplitWriter(folder / name)) for name in splits]
+        for clip in source.clips:
+            reading = source.read(clip)
+            subset = "checked" if clip.id.endswith("0") else "guessed"
+            item = Utterance(clip.id, clip.speaker, clip.sex, len(reading.audio), clip.text, subset)
+            flac = encode_flac(reading.audio, clip.id)[0]
+            hiss = encode_flac(noise.normal(0, 0.05, len(reading.audio)), clip.id)[0]
+            writers[0].add(item, flac, phones=reading.phones)
+            writers[1].add(item, flac)
+            writers[2].add(item, hiss)
+    write_json(folder / "private" / "corpus.json", {"machine_transcripts": ["guessed"]})
+    finish(folder / "private", "prepare", None)
+    shutil.copytree(made / "recognizer", folder / "recognizer")
+    return folder
+
+
+def test_words_are_counted_by_subset_and_judged(spoken: Path, tmp_path: Path) -> None:
+    words = {"words": "pocketsphinx", "judged_subsets": "checked", "workers": 1}
+    private = spoken / "private"
+    heard = transcribe(spoken, "speech", tmp_path / "speech", private=private, **words)["wer"]
+    assert {name: rate["transcripts"] for name, rate in heard["subsets"].items()} == {
+        "checked": "true",
+        "guessed": "machine",
+    }
+    assert heard["utterances"] == 6 and heard["judged"]["utterances"] == 3
+    assert heard["reference"] == sum(rate["reference"] for rate in heard["subsets"].values())
+    assert heard["judged"]["value"] == heard["subsets"]["checked"]["value"]
+    assert heard["value"] < heard["judged"]["permuted"]
+    hiss = transcribe(spoken, "hiss", tmp_path / "hiss", private=private, **words)["wer"]
+    assert hiss["value"] > heard["value"] and not hiss["judged"]["understood"]
+    spread = {**words, "workers": 2}
+    again = transcribe(spoken, "speech", tmp_path / "again", private=private, **spread)["wer"]
+    assert again == heard, "the number of processes changes nothing"
+
+
+def test_an_unknown_judged_subset_is_named(spoken: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="judged_subsets: no released subset 'dev'; there are: checked"):
+        transcribe(
+            spoken,
+            "speech",
+            tmp_path,
+            private=spoken / "private",
+            words="pocketsphinx",
+            judged_subsets="dev",
+            workers=1,
+        )

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.audio.containers import CONTAINERS, SUFFIXES, cut_short, not_read
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.errors import IncompleteInputError, InputError, MissingExtraError
 
@@ -60,15 +61,6 @@ _DC_LIMIT = 0.01
 _QUIET_PEAK = 1e-3
 _FULL_SCALE = 0.999
 _CLIPPED_SHARE = 1e-3
-_SUFFIXES = {
-    ".flac": {"FLAC"},
-    ".wav": {"WAV", "WAVEX", "RF64"},
-    ".ogg": {"OGG"},
-    ".opus": {"OGG"},
-    ".mp3": {"MP3", "MPEG"},
-    ".aiff": {"AIFF"},
-    ".aif": {"AIFF"},
-}
 
 
 @dataclass(frozen=True)
@@ -107,7 +99,7 @@ def read_recording(path: Path, name: str = "") -> Recording:
     where = name or str(path)
     samples, rate, file_format = _read_samples(path, where)
     flags = set()
-    if file_format not in _SUFFIXES.get(path.suffix.lower(), {file_format}):
+    if file_format not in CONTAINERS.get(path.suffix.lower(), {file_format}):
         flags.add("mislabelled")
     if samples.shape[1] > 1:
         flags.add("downmixed")
@@ -234,18 +226,6 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
     if not np.isfinite(samples).all():
         raise InputError(f"{where}: refused, it holds samples that are NaN or infinite")
     return samples, rate, file_format
-
-
-def _refuse_cut_wav(path: Path, where: str) -> None:
-    # libsndfile reads what is left of a cut WAV file without a word; the RIFF size tells.
-    with path.open("rb") as handle:
-        head = handle.read(12)
-    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
-        return
-    announced, there = int.from_bytes(head[4:8], "little") + 8, path.stat().st_size
-    streamed = announced <= 8 + 36 or announced >= 0x7FFFFFFF  # the size was not known when it was written
-    if not streamed and announced > there + 1:
-        raise InputError(f"{where}: refused, cut short ({there} of {announced} bytes)")
 
 
 def _announces_nothing(path: Path) -> bool:

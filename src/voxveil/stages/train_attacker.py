@@ -7,7 +7,7 @@ from voxveil.corpus.split import Split
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_json
 from voxveil.tracking.stream import training_sink
-from voxveil.training.curve import write_curve
+from voxveil.training.outputs import write_curve
 
 __all__ = ["run"]
 

@@ -11,7 +11,7 @@ from voxveil.speaker.train import train_encoder
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_json
 from voxveil.tracking.stream import training_sink
-from voxveil.training.curve import write_curve
+from voxveil.training.outputs import write_curve
 from voxveil.training.progress import Progress
 
 __all__ = ["run"]

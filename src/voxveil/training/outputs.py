@@ -13,7 +13,7 @@ from torch import nn
 from voxveil.storage.atomic import write_bytes, write_json, write_text
 from voxveil.training.checkpoint import model_bytes
 
-__all__ = ["curve_text", "write_trained"]
+__all__ = ["curve_text", "write_curve", "write_trained"]
 
 
 def write_trained(
@@ -34,8 +34,13 @@ def write_trained(
     """
     write_bytes(folder / "model.safetensors", model_bytes(model))
     write_json(folder / "model.json", {"format": 1, **description})
-    write_text(folder / "curve.csv", curve_text(curve))
+    write_curve(folder, curve)
     write_json(folder / "metrics.json", dict(metrics))
+
+
+def write_curve(folder: Path, curve: Sequence[Mapping[str, float]]) -> None:
+    """Write ``curve.csv``, the record behind DVC plots and MLflow curves, into ``folder``."""
+    write_text(folder / "curve.csv", curve_text(curve))
 
 
 def curve_text(curve: Sequence[Mapping[str, float]]) -> str:

@@ -1,0 +1,92 @@
+"""Which audio files are read, by name and by container, and which of them were cut short.
+
+libsndfile reads what is left of a cut WAV, AIFF, OGG, SPHERE or W64 file without a word, so each
+container that is read here has a check of its own, or (FLAC, MP3, CAF) a reader that fails by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["CONTAINERS", "OTHER_AUDIO", "SUFFIXES", "cut_short", "not_read"]
+
+#: Suffix -> containers (libsndfile's names) that belong under it.
+CONTAINERS = {
+    ".flac": {"FLAC"},
+    ".wav": {"WAV", "WAVEX", "RF64"},
+    ".ogg": {"OGG"},
+    ".opus": {"OGG"},
+    ".mp3": {"MP3", "MPEG"},
+    ".aiff": {"AIFF"},
+    ".aif": {"AIFF"},
+    ".sph": {"NIST"},
+    ".w64": {"W64"},
+    ".caf": {"CAF"},
+}
+
+#: What counts as a recording in a folder.
+SUFFIXES = tuple(CONTAINERS)
+
+#: Sound, but not read here: named as refused, never passed over as some other file.
+OTHER_AUDIO = (
+    *(".3gp", ".aac", ".ac3", ".aifc", ".amr", ".ape", ".au", ".dss", ".gsm", ".m4a", ".m4b", ".mka"),
+    *(".mov", ".mp2", ".mp4", ".oga", ".ra", ".rf64", ".snd", ".spx", ".voc", ".webm", ".wma", ".wv"),
+)
+
+_HEAD = 1024
+#: No page of an OGG file is longer.
+_OGG_PAGE = 27 + 255 + 255 * 255
+_OGG_LAST = 4
+_SPHERE = re.compile(rb"^(sample_count|sample_n_bytes|channel_count) -i (\d{1,18})\s*$", re.MULTILINE)
+
+
+def not_read(path: Path) -> str:
+    """Say why a file of this suffix is refused unread, or return an empty word."""
+    suffix = path.suffix.lower()
+    if suffix not in OTHER_AUDIO:
+        return ""
+    return f"refused, {suffix} is not read; convert it to one of {' '.join(SUFFIXES)}"
+
+
+def cut_short(path: Path) -> str:
+    """Say how a file is shorter than it announces, or return an empty word."""
+    there = path.stat().st_size
+    with path.open("rb") as handle:
+        head = handle.read(_HEAD)
+        handle.seek(max(0, there - _OGG_PAGE))
+        tail = handle.read()
+    if head[:4] == b"OggS":
+        return _ogg_cut(tail)
+    announced = _announced(head)
+    return f"{there} of {announced} bytes" if announced > there + 1 else ""
+
+
+def _announced(head: bytes) -> int:
+    """Return the bytes a file says it has, 0 where it does not say."""
+    kind, form = head[:4], head[8:12]
+    if kind == b"RIFF" and form == b"WAVE":
+        size = int.from_bytes(head[4:8], "little") + 8
+        # Written to a pipe: the size was not known.
+        return 0 if size <= 8 + 36 or size >= 0x7FFFFFFF else size
+    if kind == b"RF64" and head[12:16] == b"ds64":
+        return int.from_bytes(head[20:28], "little") + 8
+    if kind == b"FORM" and form in (b"AIFF", b"AIFC"):
+        return int.from_bytes(head[4:8], "big") + 8
+    if kind == b"riff" and head[24:28] == b"wave":
+        return int.from_bytes(head[16:24], "little")
+    if head[:8] == b"NIST_1A\n" and head[8:15].strip().isdigit():
+        facts = {key: int(value) for key, value in _SPHERE.findall(head)}
+        if len(facts) == 3 and b"shorten" not in head:
+            return int(head[8:15]) + facts[b"sample_count"] * facts[b"sample_n_bytes"] * facts[b"channel_count"]
+    return 0
+
+
+def _ogg_cut(tail: bytes) -> str:
+    page = tail.rfind(b"OggS")
+    if page < 0 or len(tail) < page + 27:
+        return "its last page is not whole"
+    segments = tail[page + 27 : page + 27 + tail[page + 26]]
+    if len(segments) < tail[page + 26] or len(tail) < page + 27 + len(segments) + sum(segments):
+        return "its last page is not whole"
+    return "" if tail[page + 5] & _OGG_LAST else "its last page is not there"
