@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from voxveil.audio.containers import OTHER_AUDIO, SUFFIXES, not_read
 from voxveil.audio.io import decode, expected_samples, read_recording
 from voxveil.bundle import SUMS, Bundle
 from voxveil.errors import InputError
@@ -14,17 +15,7 @@ from voxveil.privacy.ledger import Entry, Release, read_ledgers
 from voxveil.storage.done import file_sha256
 from voxveil.storage.names import NOT_UTF8, printable, utf8_name
 
-__all__ = ["OTHER_AUDIO", "SUFFIXES", "Job", "Refused", "Work", "bundle_folder", "find_work"]
-
-#: What counts as a recording in a folder.
-SUFFIXES = (".flac", ".wav", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
-
-#: Sound, but not read here: named as refused, never passed over as some other file.
-OTHER_AUDIO = (
-    *(".3gp", ".aac", ".ac3", ".aifc", ".amr", ".ape", ".au", ".caf", ".dss", ".gsm", ".m4a", ".m4b"),
-    *(".mka", ".mov", ".mp2", ".mp4", ".oga", ".ra", ".rf64", ".snd", ".spx", ".sph", ".voc", ".w64"),
-    *(".webm", ".wma", ".wv"),
-)
+__all__ = ["Job", "Refused", "Work", "bundle_folder", "find_work"]
 
 
 @dataclass(frozen=True)
@@ -154,7 +145,12 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
                 made = history.get((_name_of(output.relative_to(folder)), name, digest), [])
                 _require_own(output, path, made, bundle, settings)
             recording = read_recording(path)
-        except (InputError, OSError) as error:
+        except OSError as error:
+            if there:
+                raise
+            found.refuse(path, f"refused, cannot be read ({error.strerror or error})")
+            continue
+        except InputError as error:
             if there:
                 raise
             found.refused.append(Refused(name, " ".join(str(error).split())))
@@ -235,7 +231,7 @@ def _sort_file(path: Path, source: Path, folder: Path, found: _Found) -> None:
     elif not path.is_file():
         found.refuse(path, _no_file(path))
     elif suffix in OTHER_AUDIO:
-        found.refuse(path, f"refused, {suffix} is not read; convert it to one of {' '.join(SUFFIXES)}")
+        found.refuse(path, not_read(path))
     elif path.resolve().is_relative_to(folder.resolve()):
         found.refuse(path, "refused, a link into the output folder")
     else:

@@ -13,9 +13,11 @@ import soundfile
 from made_speech import speak, write_bundles, write_models
 from voxveil.anonymizer import Anonymizer
 from voxveil.cli import main
+from voxveil.errors import PrivacyError
 from voxveil.privacy.ledger import read_ledgers, registered
 from voxveil.privacy.register import FolderRegister
 from voxveil.storage.done import file_sha256
+from voxveil.systems import System
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +239,22 @@ def test_nothing_to_anonymize(work: Path, bundles: Path, capsys) -> None:  # typ
     assert "no recordings in it" in capsys.readouterr().err
     assert run(bundles, "absent", "out") == 2
     assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_a_recording_that_overflows_inside_is_named(work: Path, bundles: Path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    def overflows(*_: object, **__: object) -> None:
+        raise PrivacyError("laplace_l1: the value has NaN or infinite entries; nothing was released")
+
+    monkeypatch.setattr(System, "release_features", overflows)
+    assert run(bundles, "in/a.wav", "out") == 3
+    assert "error: in/a.wav: laplace_l1: the value has NaN" in capsys.readouterr().err
+    assert not list((work / "out").glob("*.flac"))
+
+
+def test_silence_is_announced_as_such(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    soundfile.write(work / "in/a.wav", np.zeros(8_000), 16_000)
+    assert run(bundles, "in", "out") == 0
+    assert "warning: a.wav: silence, all its samples are equal in 16 bit" in capsys.readouterr().err
 
 
 def test_hostile_files(edge_audio: Path, work: Path, bundles: Path) -> None:

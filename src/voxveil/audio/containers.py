@@ -1,12 +1,14 @@
 """Which audio files are read, by name and by container, and which of them were cut short.
 
-libsndfile reads what is left of a cut WAV, AIFF, OGG, SPHERE or W64 file without a word, so each
-container that is read here has a check of its own, or (FLAC, MP3, CAF) a reader that fails by itself.
+libsndfile reads what is left of a cut WAV, AIFF, OGG, SPHERE or W64 file without a word, so these have
+a check of their own. It notices a cut FLAC or CAF, and a cut MP3 if that has a Xing header; an MP3 without
+one does not say how long it is.
 """
 
 from __future__ import annotations
 
 import re
+from math import prod
 from pathlib import Path
 
 __all__ = ["CONTAINERS", "OTHER_AUDIO", "SUFFIXES", "cut_short", "not_read"]
@@ -38,7 +40,9 @@ _HEAD = 1024
 #: No page of an OGG file is longer.
 _OGG_PAGE = 27 + 255 + 255 * 255
 _OGG_LAST = 4
-_SPHERE = re.compile(rb"^(sample_count|sample_n_bytes|channel_count) -i (\d{1,18})\s*$", re.MULTILINE)
+_SPHERE = re.compile(
+    rb"^(sample_count|sample_n_bytes|channel_count) -(?:i|s\d+) (\d{1,18})\s*$", re.MULTILINE
+)
 
 
 def not_read(path: Path) -> str:
@@ -78,7 +82,7 @@ def _announced(head: bytes) -> int:
     if head[:8] == b"NIST_1A\n" and head[8:15].strip().isdigit():
         facts = {key: int(value) for key, value in _SPHERE.findall(head)}
         if len(facts) == 3 and b"shorten" not in head:
-            return int(head[8:15]) + facts[b"sample_count"] * facts[b"sample_n_bytes"] * facts[b"channel_count"]
+            return int(head[8:15]) + prod(facts.values())
     return 0
 
 

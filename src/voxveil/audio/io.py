@@ -7,14 +7,16 @@ source              what happens
 ==================  ==========================================================================
 no audio file,
 broken, cut short   refused: the file is named
+other container     refused: see :mod:`voxveil.audio.containers`
 0 samples           refused
 NaN or infinity     refused
+peak above 2^31     refused: no scale of samples reaches it
 under 8 kHz         refused
 other rates         resampled to exactly ``ceil(n 16000 / rate)`` samples; ``resampled``
 8 kHz to 16 kHz     as above; also ``band_limited``
 several channels    downmixed by their mean; ``downmixed``
 DC offset           above 1 % of full scale: the mean is subtracted; ``dc_offset``
-all samples equal   ``silent``; :func:`read_recording` keeps it, a corpus refuses it
+all samples equal   in 16 bit: ``silent``; :func:`read_recording` keeps it, a corpus refuses it
 under 0.1 s         ``short``; :func:`read_recording` keeps it, a corpus pads it with zeros
 peak under -60 dB   kept; ``quiet``
 at full scale       over 0.1 % of the samples: kept; ``clipped``
@@ -61,6 +63,9 @@ _DC_LIMIT = 0.01
 _QUIET_PEAK = 1e-3
 _FULL_SCALE = 0.999
 _CLIPPED_SHARE = 1e-3
+#: 32-bit integers stored as floats; far beyond, float32 overflows in spectra.
+_LARGEST_PEAK = 2.0**31
+_STEP_16_BIT = 1 / 32768
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,10 @@ def read_recording(path: Path, name: str = "") -> Recording:
     """
     path = Path(path)
     where = name or str(path)
-    samples, rate, file_format = _read_samples(path, where)
+    try:
+        samples, rate, file_format = _read_samples(path, where)
+    except OSError as error:
+        raise InputError(f"{where}: refused, cannot be read ({error.strerror or error})") from None
     flags = set()
     if file_format not in CONTAINERS.get(path.suffix.lower(), {file_format}):
         flags.add("mislabelled")
@@ -106,7 +114,7 @@ def read_recording(path: Path, name: str = "") -> Recording:
     audio = samples.mean(axis=1, dtype=np.float64)
     if np.mean(np.abs(samples) >= _FULL_SCALE) > _CLIPPED_SHARE:
         flags.add("clipped")
-    if np.ptp(audio) == 0:
+    if np.ptp(audio) < _STEP_16_BIT:
         flags.add("silent")
     offset = float(audio.mean())
     if abs(offset) > _DC_LIMIT or "silent" in flags:
@@ -203,12 +211,19 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
         raise InputError(f"{where}: not a regular file")
     if path.stat().st_size == 0:
         raise InputError(f"{where}: refused, the file has 0 bytes")
-    _refuse_cut_wav(path, where)
+    if refusal := not_read(path):
+        raise InputError(f"{where}: {refusal}")
+    if cut := cut_short(path):
+        raise InputError(f"{where}: refused, cut short ({cut})")
     try:
         # Blocks, since a broken header can announce any number of samples.
         # Bytes: soundfile refuses a name that the locale's encoding cannot spell.
         with soundfile.SoundFile(os.fsencode(path)) as file:
             rate, file_format, announced = int(file.samplerate), str(file.format), int(file.frames)
+            if not any(file_format in formats for formats in CONTAINERS.values()):
+                raise InputError(
+                    f"{where}: refused, {file_format} is not read; convert it to one of {' '.join(SUFFIXES)}"
+                )
             if rate < MIN_RATE:
                 raise InputError(f"{where}: refused, its rate is {rate} Hz; at least {MIN_RATE} Hz is needed")
             blocks = []
@@ -225,6 +240,9 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
         raise InputError(f"{where}: refused, cut short ({len(samples)} of {announced} samples)")
     if not np.isfinite(samples).all():
         raise InputError(f"{where}: refused, it holds samples that are NaN or infinite")
+    peak = float(np.abs(samples).max())
+    if peak > _LARGEST_PEAK:
+        raise InputError(f"{where}: refused, its peak is {peak:.3g} times full scale")
     return samples, rate, file_format
 
 

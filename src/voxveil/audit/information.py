@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,8 @@ def _loss_information(loss: Loss) -> float:
 
 
 def _text(nat: float) -> str:
-    return "everything" if math.isinf(nat) else f"{bits(nat):.3g} bit"
+    # Decimal, not float: 1,720 and 0.00002, never 1.72e+03.
+    return "everything" if math.isinf(nat) else f"{Decimal(f'{bits(nat):.3g}'):,f} bit"
 
 
 def _checked(epsilon: float) -> float:

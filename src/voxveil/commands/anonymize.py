@@ -12,7 +12,7 @@ from voxveil.anonymizer import LOUDNESS, Anonymizer
 from voxveil.audio.frames import frame_count
 from voxveil.audio.io import encode_flac, read_recording
 from voxveil.bundle import Bundle, read_bundle
-from voxveil.errors import InputError
+from voxveil.errors import InputError, PrivacyError
 from voxveil.parallel import in_order
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.register import Register, open_register
@@ -36,6 +36,12 @@ examples:
   voxveil anonymize recordings/ private/ --model models --system anon_dp --on-bad-audio skip
   voxveil anonymize interview.wav interview-anonymized.flac --model models/anon_dp
 """
+
+#: What a user should know of a recording before its loss is announced.
+_WARNINGS = {
+    "band_limited": "band-limited, its rate is under 16 kHz",
+    "silent": "silence, all its samples are equal in 16 bit",
+}
 
 #: Files listed one by one at the end.
 _LISTED = 20
@@ -71,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     bundle = read_bundle(bundle_folder(args.model, args.system))
     work = find_work(args.source, args.destination, bundle, args.loudness)
     for bad in work.refused:
-        print(f"voxveil: refused: {bad.reason}", file=sys.stderr)
+        print(f"voxveil: {bad.reason}", file=sys.stderr)
     if work.others:
         files = "1 other file is" if work.others == 1 else f"{work.others} other files are"
         print(f"voxveil: {files} left alone", file=sys.stderr)
@@ -81,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
             " (--on-bad-audio skip goes on without them)"
         )
     for job in work.jobs:
-        if "band_limited" in job.flags:
-            print(f"voxveil: warning: {job.name}: band-limited, its rate is under 16 kHz", file=sys.stderr)
+        for flag in sorted(_WARNINGS.keys() & set(job.flags)):
+            print(f"voxveil: warning: {job.name}: {_WARNINGS[flag]}", file=sys.stderr)
         if job.damage:
             print(
                 f"voxveil: warning: {job.output}: damaged ({job.damage}); drawn again and charged again",
@@ -151,7 +157,10 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
         audio = read_recording(job.source).audio
         if len(audio) != job.samples:
             raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
-        made = anonymizer.anonymize_private(audio, name=str(job.source))
+        try:
+            made = anonymizer.anonymize_private(audio, name=str(job.source))
+        except PrivacyError as error:
+            raise PrivacyError(f"{job.source}: {error}") from None
         release.require(job.name, made.losses, made.vectors)
         flac, clipped = encode_flac(made.audio, job.name)
         write_bytes(job.output, flac)

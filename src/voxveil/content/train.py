@@ -17,6 +17,7 @@ from voxveil.config.model import TrainContentParams
 from voxveil.content.extractor import ContentExtractor
 from voxveil.content.model import ContentModel, ContentSize, norm1_torch
 from voxveil.content.tdnnf import constrain
+from voxveil.content.warping import warp_bands
 from voxveil.corpus.phones import SILENCE
 from voxveil.errors import InputError
 from voxveil.privacy import LaplaceSimplex, PublicNoise, content_mechanism
@@ -120,6 +121,9 @@ def train_content(
             constrain(model)
         chunks = _draw_chunks(utterances, params, seed, step)
         mel, labels = (part.to(where) for part in _batch(utterances, chunks, params.chunk_frames))
+        if params.warp:
+            draw = stream(seed, "train_content", "warp", step)
+            mel = warp_bands(mel, draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(mel)))
         mask = (labels != _PADDING).float()
         bottleneck = norm1_torch(model.encode(mel, mask))
         if isinstance(mechanism, LaplaceSimplex):

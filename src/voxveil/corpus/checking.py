@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from voxveil.audio.containers import OTHER_AUDIO, SUFFIXES
 from voxveil.audio.io import read_recording
 from voxveil.errors import InputError
 from voxveil.storage.names import NOT_UTF8, printable, utf8_name
 
-__all__ = ["AUDIO_SUFFIXES", "Finding", "audio_files", "check_file"]
-
-AUDIO_SUFFIXES = frozenset(
-    {".flac", ".wav", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".sph", ".w64", ".caf"}
-)
+__all__ = ["Finding", "audio_files", "check_file"]
 
 
 @dataclass(frozen=True)
@@ -35,9 +32,9 @@ class Finding:
 
 
 def audio_files(folder: Path) -> Iterator[Path]:
-    """Yield every file below ``folder`` with the name of an audio file, sorted."""
+    """Yield every file below ``folder`` with the name of an audio file, read here or not, sorted."""
     for path in sorted(folder.rglob("*")):
-        if path.suffix.lower() in AUDIO_SUFFIXES and not path.is_dir():
+        if path.suffix.lower() in SUFFIXES + OTHER_AUDIO and not path.is_dir():
             yield path
 
 
@@ -51,7 +48,6 @@ def check_file(path: Path) -> Finding:
         return Finding(path, str(error))
     seconds = recording.source_samples / recording.source_rate
     if "silent" in recording.flags:
-        return Finding(
-            path, f"{path}: refused, all its samples are equal (silence)", recording.flags, seconds
-        )
+        reason = f"{path}: refused, all its samples are equal in 16 bit (silence)"
+        return Finding(path, reason, recording.flags, seconds)
     return Finding(path, "", recording.flags, seconds)

@@ -88,7 +88,7 @@ class FileSource:
             raise InputError(f"utterance {clip.id}: has no file")
         recording = read_recording(clip.path)
         if "silent" in recording.flags:
-            raise InputError(f"{clip.path}: refused, all its samples are equal (silence)")
+            raise InputError(f"{clip.path}: refused, all its samples are equal in 16 bit (silence)")
         return Reading(recording.audio, recording.flags)
 
 

@@ -84,6 +84,7 @@ _COMMON = (
     "stages/io.py",
     "stages/registry.py",
 )
+_AUDIO_IO = ("audio/io.py", "audio/containers.py", "audio/frames.py")
 _CURVES = ("tracking/client.py", "tracking/names.py", "tracking/store.py", "tracking/stream.py")
 _TRAIN = (*_COMMON, "corpus/split.py", "audio", "training", *_CURVES)
 
@@ -286,7 +287,7 @@ STAGES: tuple[StageSpec, ...] = (
         ),
         (Port("report", "HTML"),),
         sections=("report", "systems"),
-        packages=(*_COMMON, "metrics", "report", "tracking", "publish", "audio/io.py", "audio/frames.py"),
+        packages=(*_COMMON, "metrics", "report", "tracking", "publish", *_AUDIO_IO),
         cacheable=False,
     ),
 )

@@ -197,15 +197,39 @@ def test_not_a_number_in_a_float_file_is_refused(tmp_path: Path) -> None:
         read_recording(wav(tmp_path / "a.wav", audio, subtype="FLOAT"))
 
 
-@pytest.mark.parametrize("suffix", ["flac", "wav"])
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_cut_files_are_refused(tmp_path: Path, suffix: str, share: float) -> None:
-    whole = wav(tmp_path / f"whole.{suffix}", np.random.default_rng(0).normal(0, 0.1, 48_000))
-    data = whole.read_bytes()
-    cut = tmp_path / f"cut.{suffix}"
-    cut.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(InputError, match=f"cut.{suffix}: refused"):
-        read_recording(cut)
+@pytest.mark.parametrize(
+    ("peak", "accepted"), [(32_768.0, True), (2.0**31, True), (1e10, False), (3e38, False)]
+)
+def test_samples_of_any_integer_scale_are_read_and_larger_ones_refused(
+    tmp_path: Path, peak: float, accepted: bool
+) -> None:
+    """Samples of 1e37 overflowed in the spectrum, after their loss was announced."""
+    path = wav(tmp_path / "a.wav", tone(16_000, level=1.0) * peak, subtype="FLOAT")
+    if accepted:
+        assert "clipped" in read_recording(path).flags
+    else:
+        with pytest.raises(InputError, match=r"a\.wav: refused, its peak is .* times full scale"):
+            read_recording(path)
+
+
+@pytest.mark.parametrize("level", [1e-6, 1e-10, 1e-38])
+def test_what_16_bit_cannot_hold_is_silence(tmp_path: Path, level: float) -> None:
+    """A corpus stored it as zeros, and called it quiet."""
+    recording = read_recording(wav(tmp_path / "a.wav", tone(16_000, level=level), subtype="FLOAT"))
+    assert recording.flags == ("silent",)
+
+
+def test_what_the_system_does_not_let_read_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = wav(tmp_path / "a.wav", tone(4000))
+
+    def refuses(*_: object, **__: object) -> None:  # permissions do not stop the superuser
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuses)
+    with pytest.raises(InputError, match=r"a\.wav: refused, cannot be read \(Permission denied\)"):
+        read_recording(path)
 
 
 def test_every_hostile_file_is_read_or_refused_in_one_line(edge_audio: Path) -> None:

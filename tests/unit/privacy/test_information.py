@@ -90,6 +90,17 @@ def test_an_utterance_adds_its_vectors_and_its_pitch() -> None:
     assert "everything" in passing_line(open_losses, 350)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [(100.0, "425,000 bit"), (10.0, "34,700 bit"), (1.0, "924 bit"), (1e-4, "0.0000108 bit")],
+)
+def test_figures_are_printed_plainly(epsilon: float, words: str) -> None:
+    """A total of 1,720 bit was printed as 1.72e+03 bit."""
+    line = passing_line({"content": LaplaceSimplex(epsilon).loss_for((6010, 256))}, 6010)
+    assert words in line
+    assert "e+" not in line and "e-" not in line
+
+
 def test_accuracy_limits() -> None:
     assert pinsker_accuracy_limit(0.00002, 16) == pytest.approx(1 / 16 + 0.00316, abs=1e-4)
     assert odds_accuracy_limit(1e-9, 20) == pytest.approx(1 / 20)

@@ -1,0 +1,38 @@
+"""Vocal tract length perturbation: other vocal tracts than those of the training speakers.
+
+Jaitly and Hinton, "Vocal tract length perturbation (VTLP) improves speech recognition", 2013. Here
+the bands of a log-mel spectrogram are read at frequencies times a factor, one per utterance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from voxveil.audio.frames import MEL_BANDS, SAMPLE_RATE
+
+__all__ = ["warp_bands"]
+
+
+def warp_bands(mel: torch.Tensor, factors: NDArray[np.float64]) -> torch.Tensor:
+    """Return the spectrogram with band b read at the frequency of b times a factor.
+
+    Args:
+        mel: (batch, K, 80) log-mel.
+        factors: (batch,) above 0; 1 leaves a row as it is.
+
+    Returns:
+        (batch, K, 80), linear between neighbouring bands; beyond the last band, the last one.
+    """
+    top = _mel(SAMPLE_RATE / 2)
+    centres = 700.0 * (10.0 ** (np.linspace(0.0, top, MEL_BANDS + 2)[1:-1] / 2595.0) - 1.0)
+    places = np.clip(_mel(centres * factors[:, None]) / top * (MEL_BANDS + 1) - 1.0, 0, MEL_BANDS - 1)
+    low = np.minimum(np.floor(places).astype(np.int64), MEL_BANDS - 2)
+    share = torch.from_numpy((places - low).astype(np.float32))[:, None].to(mel.device)
+    index = torch.from_numpy(low)[:, None].to(mel.device).expand(-1, mel.shape[1], -1)
+    return torch.gather(mel, 2, index) * (1.0 - share) + torch.gather(mel, 2, index + 1) * share
+
+
+def _mel(hertz: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(2595.0 * np.log10(1.0 + np.asarray(hertz) / 700.0))
