@@ -25,7 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("corpus", "check a corpus, or unpack a prepared split into plain files"),
     "ledger": ("ledger", "show and add up what has been released"),
     "audit": ("audit", "hold mechanisms or an attack against the epsilon claimed"),
-    "track": ("track", "publish finished results to MLflow"),
+    "compare": ("compare", "hold runs against each other: differences, intervals, what is within noise"),
+    "track": ("track", "publish finished results to MLflow, find an experiment's runs"),
     "pipeline": ("pipeline", "compile the Kubeflow pipelines"),
 }
 

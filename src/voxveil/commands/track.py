@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from voxveil.errors import InputError, MissingExtraError
-
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
 HELP = "Publish finished results to MLflow; sending twice changes nothing."
@@ -58,26 +56,8 @@ def _outputs(root: Path, experiment: str) -> Iterator[tuple[Path, str]]:
         return
     import tempfile
 
+    from voxveil.experiments import fetch_outputs
+
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
-        yield Path(scratch), _fetch(root, experiment, Path(scratch))
-
-
-def _fetch(root: Path, experiment: str, target: Path) -> str:
-    """Copy the outputs of a DVC experiment out of the cache; return its commit."""
-    try:
-        from dvc.api import DVCFileSystem
-        from dvc.exceptions import DvcException
-        from dvc.scm import RevError
-    except ImportError:
-        raise MissingExtraError("dvc", "data") from None
-    try:
-        files = DVCFileSystem(str(root), rev=experiment)
-        for folder in (_METRICS, _REPORT):
-            (target / folder.parent).mkdir(parents=True, exist_ok=True)
-            files.get(folder.as_posix(), str(target / folder), recursive=True)
-        return str(files.repo.get_rev())
-    except RevError:
-        raise InputError(f"experiment {experiment}: DVC knows no such experiment ('dvc exp show')") from None
-    except (DvcException, OSError) as error:
-        detail = " ".join(str(error).split())
-        raise InputError(f"experiment {experiment}: its outputs cannot be read ({detail})") from None
+        folders = (_METRICS.as_posix(), _REPORT.as_posix())
+        yield Path(scratch), fetch_outputs(root, experiment, Path(scratch), folders)
