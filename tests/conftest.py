@@ -6,6 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no fault of the code.
+settings.register_profile("voxveil", deadline=None)
+settings.load_profile("voxveil")
+
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -121,7 +121,7 @@ def write_models(folder: Path) -> None:
             }
         if kind == "content":
             facts |= {"size": content.size.to_json(), "phones": list(PHONES)}
-            facts["class_phones"] = list(range(len(PHONES)))
+            facts |= {"class_phones": list(range(len(PHONES))), "every": 1}
         if kind == "synthesis":
             facts |= {"corpus": {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}}
         (folder / name).mkdir(parents=True)

@@ -95,6 +95,10 @@ class Anonymizer:
         """Return what releasing an utterance of ``samples`` samples costs, before it is released."""
         return self.bundle.rule.losses(frame_count(samples))
 
+    def vectors(self, samples: int) -> int:
+        """Return how many content vectors an utterance of ``samples`` samples releases."""
+        return self.bundle.rule.vectors(frame_count(samples))
+
     def anonymize_private(
         self,
         audio: Array,
@@ -146,7 +150,7 @@ class Anonymizer:
             raise InputError(f"{name}: refused, it holds samples that are NaN or infinite")
         audio = np.ascontiguousarray(audio, dtype=np.float32)
         if self._system is None or self._synthesizer is None or self._pool is None:
-            return Anonymized(audio, self.losses(len(audio)), frame_count(len(audio)))
+            return Anonymized(audio, self.losses(len(audio)), self.vectors(len(audio)))
         if f0 is None:
             from voxveil.pitch.yaapt import track_f0
 
@@ -154,4 +158,4 @@ class Anonymizer:
         target = select_target(self._pool, rng, self.bundle.target_members)
         features = self._system.release_features(audio, f0, noise)
         spoken = self._synthesizer.synthesize(features.content, features.pitch, target, len(audio))
-        return Anonymized(to_loudness(spoken, self._loudness), features.losses, len(features.content.value))
+        return Anonymized(to_loudness(spoken, self._loudness), features.losses, features.vectors)

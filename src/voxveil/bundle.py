@@ -97,7 +97,9 @@ def write_bundle(
         facts["target_members"] = _target_members(models["speaker"] / "model.json")
         facts["parts"] = {part: _sizes(folder / part) for part in PARTS}
     facts["losses"] = rule.to_json()
-    facts["utterance"] = {"rule": "epsilon(pitch) + K epsilon(content), K = samples // 160 + 1"}
+    facts["utterance"] = {
+        "rule": "epsilon(pitch) + K epsilon(content), K = ceil((samples // 160 + 1) / frames per vector)"
+    }
     write_json(folder / "bundle.json", facts)
     _write_sums(folder)
 

@@ -1,4 +1,4 @@
-"""What releasing an utterance costs: epsilon1 + K epsilon2 for K frames.
+"""What releasing an utterance costs: epsilon1 + K epsilon2 for K released content vectors.
 
 Losses do not depend on the data, so they are known, and announced, before any noise is drawn.
 This module imports no torch.
@@ -14,9 +14,9 @@ from typing import Any
 from voxveil.config.model import ContentVariant, PitchVariant
 from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy import (
+    ContentMechanism,
     Identity,
     LaplaceCube,
-    LaplaceSimplex,
     Loss,
     compose,
     content_mechanism,
@@ -36,11 +36,13 @@ class LossRule:
         pitch: Mechanism of the pitch stream.
         content: Mechanism of the content stream.
         channels: Channels C of the pitch noise layer; 0 for the identity.
+        every: Frames per released content vector.
     """
 
     pitch: Identity | LaplaceCube
-    content: Identity | LaplaceSimplex
+    content: ContentMechanism
     channels: int = 0
+    every: int = 1
 
     @staticmethod
     def nothing_promised() -> LossRule:
@@ -60,7 +62,14 @@ class LossRule:
         channels = pitch_json.get("channels", 0) if isinstance(first, LaplaceCube) else 0
         if isinstance(first, LaplaceCube) and (not isinstance(channels, int) or channels < 1):
             raise InputError(f"{Path(pitch) / 'model.json'}: channels must be at least 1, got {channels!r}")
-        return LossRule(first, second, channels)
+        every = content_json.get("every", 1)
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise InputError(f"{Path(content) / 'model.json'}: every must be at least 1, got {every!r}")
+        return LossRule(first, second, channels, every)
+
+    def vectors(self, frames: int) -> int:
+        """Return how many content vectors an utterance of ``frames`` frames releases."""
+        return -(-frames // self.every)
 
     def losses(self, frames: int, *, secret: bool = True) -> dict[str, Loss]:
         """Return the loss of each stream, ``pitch`` per utterance and ``content`` per vector.
@@ -73,7 +82,7 @@ class LossRule:
             raise PrivacyError(f"an utterance has at least one frame, got {frames}")
         return {
             "pitch": self.pitch.loss_for((self.channels, frames), secret=secret),
-            "content": self.content.loss_for((frames, 1), secret=secret),
+            "content": self.content.loss_for((self.vectors(frames), 1), secret=secret),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -81,6 +90,8 @@ class LossRule:
         losses = {name: loss.to_json() for name, loss in self.losses(1).items()}
         if self.channels:
             losses["pitch"]["sensitivity"] = f"{self.channels} K"
+        if self.every > 1:
+            losses["content"]["frames_per_vector"] = self.every
         return losses
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from voxveil.audio.containers import OTHER_AUDIO, SUFFIXES, not_read
+from voxveil.audio.frames import frame_count
 from voxveil.audio.io import decode, expected_samples, read_recording
 from voxveil.bundle import SUMS, Bundle
 from voxveil.errors import InputError
@@ -141,10 +142,11 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
         there = os.path.lexists(output)
         try:
             digest = file_sha256(path)
+            recording = read_recording(path)
+            samples = expected_samples(recording.source_samples, recording.source_rate)
             if there:
                 made = history.get((_name_of(output.relative_to(folder)), name, digest), [])
-                _require_own(output, path, made, bundle, settings)
-            recording = read_recording(path)
+                _require_own(output, path, made, bundle, settings, frame_count(samples))
         except OSError as error:
             if there:
                 raise
@@ -155,7 +157,6 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
                 raise
             found.refused.append(Refused(name, " ".join(str(error).split())))
             continue
-        samples = expected_samples(recording.source_samples, recording.source_rate)
         damage = _damage(output, samples) if there else ""
         if there and not damage:
             kept.append(name)
@@ -280,6 +281,7 @@ def _require_own(
     made: Sequence[tuple[Release, Entry]],
     bundle: Bundle,
     settings: dict[str, str | float],
+    frames: int,
 ) -> None:
     if output.resolve() == source.resolve():
         raise InputError(f"{output}: is the recording itself; choose another output")
@@ -291,7 +293,7 @@ def _require_own(
             " remove it or choose another folder"
         )
     for release, entry in made:
-        differences = _differences(release, entry, bundle, settings)
+        differences = _differences(release, entry, bundle, settings, frames)
         if differences:
             raise InputError(
                 f"{output}: exists, made with {', '.join(differences)};"
@@ -300,10 +302,12 @@ def _require_own(
 
 
 def _differences(
-    release: Release, entry: Entry, bundle: Bundle, settings: dict[str, str | float]
+    release: Release, entry: Entry, bundle: Bundle, settings: dict[str, str | float], frames: int
 ) -> list[str]:
     differences = []
-    now = bundle.rule.losses(entry.vectors)
+    now, vectors = bundle.rule.losses(frames), bundle.rule.vectors(frames)
+    if entry.vectors != vectors:
+        differences.append(f"{entry.vectors} vectors, now {vectors}")
     for stream in sorted(set(now) | set(entry.losses)):
         then_loss, now_loss = entry.losses.get(stream), now.get(stream)
         if then_loss != now_loss:

@@ -44,19 +44,21 @@ class Features:
     """Everything of one utterance that reaches the synthesizer.
 
     Attributes:
-        content: Released (K, M) vectors.
+        content: Released (K, M) vectors, one for each frame.
         pitch: Released (K,) on the unit scale.
         losses: Loss of each stream.
+        vectors: Number of content vectors that were released; frames may share one.
     """
 
     content: Released[Array]
     pitch: Released[Array]
     losses: Mapping[str, Loss]
+    vectors: int
 
     @property
     def utterance(self) -> Loss:
         """The loss of the whole utterance."""
-        return utterance_total(self.losses, len(self.content.value))
+        return utterance_total(self.losses, self.vectors)
 
 
 @dataclass(frozen=True)
@@ -104,5 +106,9 @@ class System:
             if loss != announced[name]:
                 raise PrivacyError(f"{name} was released at {loss}, announced was {announced[name]}")
         if len(content.value) != frames:
-            raise PrivacyError(f"{len(content.value)} content vectors were released, announced were {frames}")
-        return Features(content, pitch, losses)
+            raise PrivacyError(f"content has {len(content.value)} frames, the utterance {frames}")
+        if self.content.every != self.rule.every:
+            raise PrivacyError(
+                f"a content vector covers {self.content.every} frames, announced were {self.rule.every}"
+            )
+        return Features(content, pitch, losses, self.rule.vectors(frames))

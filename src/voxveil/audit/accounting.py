@@ -6,6 +6,7 @@ to the safe side) by dp-accounting. Within a stream:
 * content, K vectors on the L1 ball through Lap(2 / epsilon): K-fold composition of one-dimensional
   Laplace noise of scale 2 / epsilon under a shift of 2. A shift spread over several coordinates is
   dominated by the same shift in one (docs/privacy.md has the proof).
+* content, K randomised codes: K-fold composition of the answer among two codes, which dominates k.
 * pitch, the cube with scale C K / epsilon: C K-fold composition of a shift of 1.
 
 Streams are added by basic composition with delta shared equally. The grid of a release changes
@@ -57,11 +58,32 @@ def _stream(loss: Loss, vectors: int, delta: float) -> float:
         return math.inf
     if loss.mechanism == "laplace_l1" and loss.unit == "vector":
         return _composed(loss.epsilon, vectors, delta)
+    if loss.mechanism == "randomized_response" and loss.unit == "vector":
+        return _responses(loss.epsilon, vectors, delta)
     if loss.mechanism == "laplace_cube" and loss.sensitivity is not None:
         entries = round(loss.sensitivity)
         return _composed(loss.epsilon / entries, entries, delta)
     # Nothing finer is known of another mechanism: its pure epsilon.
     return loss.epsilon * (vectors if loss.unit == "vector" else 1)
+
+
+def _responses(epsilon: float, times: int, delta: float) -> float:
+    """Return epsilon at delta of ``times`` binary randomised responses of ``epsilon`` each.
+
+    Two codes dominate k: with more, a release says 'neither of the two' some of the time, which is a
+    post-processing of the answer among two.
+    """
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError:
+        raise MissingExtraError("dp-accounting", "dp") from None
+    pure = epsilon * times
+    one = pld.from_randomized_response(
+        noise_parameter=2.0 / (1.0 + math.exp(epsilon)),
+        num_buckets=2,
+        value_discretization_interval=pure / max(_POINTS, _POINTS_PER_STEP * times),
+    )
+    return min(float(one.self_compose(times).get_epsilon_for_delta(delta)), pure)
 
 
 def _composed(epsilon: float, times: int, delta: float) -> float:

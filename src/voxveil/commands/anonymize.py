@@ -138,8 +138,9 @@ def _require_writable(work: Work) -> None:
 
 def _announce(bundle: Bundle, work: Work, register: Register) -> Release:
     entries = [
-        Entry(job.name, job.sha256, frame_count(job.samples), bundle.rule.losses(frame_count(job.samples)))
+        Entry(job.name, job.sha256, bundle.rule.vectors(frames), bundle.rule.losses(frames))
         for job in work.jobs
+        for frames in (frame_count(job.samples),)
     ]
     ledger = Ledger.open(purpose="release", system=bundle.system, register=register)
     release = ledger.announce(entries, work.settings)

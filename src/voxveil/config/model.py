@@ -96,10 +96,13 @@ class TrainPitchParams:
 class ContentVariant:
     """One content extractor."""
 
-    mechanism: str = knob("identity", "how content is released", one_of=("identity", "laplace"))
-    epsilon: float = knob(
-        0.0, "epsilon per released 10 ms vector (laplace; unused and 0 for identity)", low=0
+    mechanism: str = knob(
+        "identity",
+        "how content is released: as it is, as a vector with Laplace noise, as a phone or another",
+        one_of=("identity", "laplace", "randomized_response"),
     )
+    epsilon: float = knob(0.0, "epsilon per released vector (unused and 0 for identity)", low=0)
+    every: int = knob(1, "10 ms frames per released vector: fewer vectors spend less", low=1, high=50)
 
 
 @dataclass(frozen=True)

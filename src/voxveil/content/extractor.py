@@ -14,12 +14,12 @@ from voxveil.audio.mel import log_mel
 from voxveil.config.model import ContentVariant
 from voxveil.content.model import ContentModel, ContentSize
 from voxveil.errors import InputError
-from voxveil.privacy import Identity, LaplaceSimplex, NoiseSource, Released, content_mechanism, norm1
+from voxveil.privacy import ContentMechanism, NoiseSource, Released, content_mechanism, norm1
 from voxveil.storage.atomic import read_json
 from voxveil.training.checkpoint import load_model
 from voxveil.training.loop import device
 
-__all__ = ["ContentExtractor"]
+__all__ = ["ContentExtractor", "pooled", "spread"]
 
 Array = NDArray[np.float32]
 
@@ -35,14 +35,16 @@ class ContentExtractor:
         model: The trained acoustic model.
         phones: The phones, in order.
         class_phones: Index of the phone that each class of the model belongs to.
+        every: Frames per released vector; each of them then gets that vector.
     """
 
     def __init__(
         self,
-        mechanism: Identity | LaplaceSimplex,
+        mechanism: ContentMechanism,
         model: ContentModel,
         phones: tuple[str, ...],
         class_phones: Sequence[int],
+        every: int = 1,
     ) -> None:
         classes = np.asarray(class_phones)
         if classes.shape != (model.size.classes,) or not set(classes.tolist()) <= set(range(len(phones))):
@@ -51,6 +53,7 @@ class ContentExtractor:
             )
         self.mechanism = mechanism
         self.phones = phones
+        self.every = every
         self._sums = np.zeros((len(classes), len(phones)), np.float32)
         self._sums[np.arange(len(classes)), classes] = 1.0
         self._model = model
@@ -75,6 +78,7 @@ class ContentExtractor:
             mechanism = content_mechanism(ContentVariant(content["mechanism"], content["epsilon"]))
             size = ContentSize.from_json(content["size"], str(path))
             phones, class_phones = tuple(content["phones"]), content["class_phones"]
+            every = int(content["every"])
         except KeyError as error:
             raise InputError(f"{path}: {error.args[0]} is missing") from None
         weights = Path(folder) / f"{prefix}model.safetensors"
@@ -82,7 +86,7 @@ class ContentExtractor:
             raise InputError(f"{weights}: no such file")
         model = ContentModel(size)
         load_model(model, weights.read_bytes(), str(weights))
-        return ContentExtractor(mechanism, model.to(device()).eval(), phones, class_phones)
+        return ContentExtractor(mechanism, model.to(device()).eval(), phones, class_phones, every)
 
     @property
     def size(self) -> int:
@@ -102,19 +106,24 @@ class ContentExtractor:
             noise: Where the noise comes from: the system's CSPRNG for a private utterance.
 
         Returns:
-            (K, M) float32, K = n // 160 + 1, each row of L1 norm 1, with its loss per vector.
+            (K, M) float32, K = n // 160 + 1, each row of L1 norm 1, with its loss per vector. Of K
+            frames ceil(K / every) vectors are released; each stands for ``every`` frames.
         """
         # The mechanism sees the vectors as they are, so that it can refuse NaN; norm1 is idempotent.
-        released = self.mechanism.release(self._bottleneck(audio), noise)
-        return released.map(lambda value: norm1(value).astype(np.float32))
+        private = self._bottleneck(audio)
+        frames = len(private)
+        released = self.mechanism.release(pooled(private, self.every), noise)
+        return released.map(lambda value: norm1(spread(value, self.every)[:frames]).astype(np.float32))
 
     def before_noise(self, audio: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the (K, M) vectors of L1 norm 1 that a release would perturb.
+        """Return the (ceil(K / every), M) vectors that a release would perturb.
 
         For public speech only, so that a synthesizer can be trained through fresh noise at every
         step: nothing here is released or accounted for, and a synthesizer does not accept it.
         """
-        return norm1(self._bottleneck(audio))
+        vectors = pooled(self._bottleneck(audio), self.every)
+        # Codes are the largest of signed scores, which norm1 keeps.
+        return norm1(vectors)
 
     def log_posteriors(self, content: NDArray[Any]) -> Array:
         """Return phone log-posteriors (natural logarithm) of released vectors.
@@ -147,3 +156,17 @@ class ContentExtractor:
             encoded = self._model.encode(mel, torch.ones(mel.shape[:2], device=self._device))[0]
         vectors: NDArray[np.float64] = encoded.cpu().double().numpy()
         return vectors
+
+
+def pooled(vectors: NDArray[np.float64], every: int) -> NDArray[np.float64]:
+    """Return the mean of each group of ``every`` rows of (K, M); the last group may be smaller."""
+    if every == 1:
+        return vectors
+    starts = np.arange(0, len(vectors), every)
+    counts = np.diff([*starts, len(vectors)])
+    return np.asarray(np.add.reduceat(vectors, starts, axis=0) / counts[:, None])
+
+
+def spread(vectors: NDArray[Any], every: int) -> NDArray[Any]:
+    """Repeat each row ``every`` times: the inverse of :func:`pooled`, up to ``every - 1`` rows longer."""
+    return vectors if every == 1 else np.repeat(vectors, every, axis=0)

@@ -22,7 +22,7 @@ from voxveil.audio.frames import MEL_BANDS
 from voxveil.content.tdnnf import FactorizedLayer, TimeDelayLayer
 from voxveil.errors import InputError
 
-__all__ = ["ContentModel", "ContentSize", "norm1_torch"]
+__all__ = ["ContentModel", "ContentSize", "norm1_torch", "pooled_frames", "spread_frames"]
 
 #: Input splice of the first layer, in frames.
 _SPLICE = 5
@@ -140,3 +140,30 @@ def norm1_torch(vectors: torch.Tensor) -> torch.Tensor:
     norms = vectors.abs().sum(dim=-1, keepdim=True)
     unit = functional.one_hot(torch.zeros((), dtype=torch.long, device=vectors.device), vectors.shape[-1])
     return torch.where(norms > 0, vectors / norms.clamp(min=1e-30), unit.to(vectors.dtype))
+
+
+def pooled_frames(vectors: torch.Tensor, mask: torch.Tensor, every: int) -> torch.Tensor:
+    """Return the mean of each group of ``every`` frames that belong to the utterance.
+
+    Args:
+        vectors: (batch, K, M).
+        mask: (batch, K) 1 for frames of the utterance, 0 for padding.
+        every: Frames per group; the last group may be smaller.
+
+    Returns:
+        (batch, ceil(K / every), M).
+    """
+    if every == 1:
+        return vectors
+    batch, frames, size = vectors.shape
+    missing = -frames % every
+    kept = functional.pad(vectors * mask.unsqueeze(2), (0, 0, 0, missing))
+    sums = kept.reshape(batch, -1, every, size).sum(dim=2)
+    counts = functional.pad(mask, (0, missing)).reshape(batch, -1, every).sum(dim=2)
+    means: torch.Tensor = sums / counts.clamp(min=1.0).unsqueeze(2)
+    return means
+
+
+def spread_frames(vectors: torch.Tensor, every: int, frames: int) -> torch.Tensor:
+    """Repeat every vector of (batch, groups, M) for its frames; returns (batch, frames, M)."""
+    return vectors if every == 1 else vectors.repeat_interleave(every, dim=1)[:, :frames]

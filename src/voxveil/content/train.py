@@ -15,12 +15,12 @@ from torch.nn import functional
 from voxveil.audio.mel import log_mel
 from voxveil.config.model import TrainContentParams
 from voxveil.content.extractor import ContentExtractor
-from voxveil.content.model import ContentModel, ContentSize, norm1_torch
+from voxveil.content.model import ContentModel, ContentSize, norm1_torch, pooled_frames, spread_frames
 from voxveil.content.tdnnf import constrain
 from voxveil.content.warping import warp_bands
 from voxveil.corpus.phones import SILENCE
 from voxveil.errors import InputError
-from voxveil.privacy import LaplaceSimplex, PublicNoise, content_mechanism
+from voxveil.privacy import LaplaceSimplex, PublicNoise, RandomizedResponse, content_mechanism
 from voxveil.seeding import stream
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
@@ -110,7 +110,15 @@ def train_content(
     variant = params.variants[name]
     mechanism = content_mechanism(variant)
     where = device()
-    size = ContentSize(params.bottleneck, params.hidden, params.factor, params.layers, len(class_phones))
+    coded = isinstance(mechanism, RandomizedResponse)
+    # A code is a phone, whatever the classifier names.
+    bottleneck = len(phones) if coded else params.bottleneck
+    phone_of = torch.tensor([*class_phones], dtype=torch.long, device=where)
+
+    def spoken(labels: torch.Tensor) -> torch.Tensor:
+        return torch.where(labels == _PADDING, labels, phone_of[labels.clamp(min=0)])
+
+    size = ContentSize(bottleneck, params.hidden, params.factor, params.layers, len(class_phones))
     with seeded(seed, "train_content", "init"):
         model = ContentModel(size)
     _set_input_statistics(model, utterances)
@@ -125,20 +133,31 @@ def train_content(
             draw = stream(seed, "train_content", "warp", step)
             mel = warp_bands(mel, draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(mel)))
         mask = (labels != _PADDING).float()
-        bottleneck = norm1_torch(model.encode(mel, mask))
-        if isinstance(mechanism, LaplaceSimplex):
+        encoded = pooled_frames(model.encode(mel, mask), mask, variant.every)
+        sources = [PublicNoise(seed, "train_content", name, utterances[i].id, step) for i, _ in chunks]
+        own = torch.zeros((), device=where)
+        if isinstance(mechanism, RandomizedResponse):
+            # No gradient passes a code, so the scores behind it learn to name the phone by themselves.
+            scores = spread_frames(encoded, variant.every, mask.shape[1])
+            own = functional.cross_entropy(scores.transpose(1, 2), spoken(labels), ignore_index=_PADDING)
+            rows = zip(encoded.detach().cpu().numpy(), sources, strict=True)
+            told = np.stack([mechanism.perturb(row, source) for row, source in rows])
+            released = torch.from_numpy(told.astype(np.float32)).to(where)
+        elif isinstance(mechanism, LaplaceSimplex):
+            released = norm1_torch(encoded)
             scale = mechanism.scale() * noise_share(step, params)
-            sources = [PublicNoise(seed, "train_content", name, utterances[i].id, step) for i, _ in chunks]
-            noise = np.stack([source.laplace(tuple(bottleneck.shape[1:]), scale) for source in sources])
-            bottleneck = norm1_torch(bottleneck + torch.from_numpy(noise.astype(np.float32)).to(where))
-        posteriors = model.classify(bottleneck, mask)
-        loss = functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
+            noise = np.stack([source.laplace(tuple(released.shape[1:]), scale) for source in sources])
+            released = norm1_torch(released + torch.from_numpy(noise.astype(np.float32)).to(where))
+        else:
+            released = norm1_torch(encoded)
+        posteriors = model.classify(spread_frames(released, variant.every, mask.shape[1]), mask)
+        loss = own + functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
         right = (posteriors.argmax(dim=2) == labels).sum() / mask.sum()
         return loss, {"frame_accuracy": float(right)}
 
     plan = Plan(f"train_content[{name}]", seed, params.steps, params.learning_rate)
     curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
-    extractor = ContentExtractor(mechanism, model, phones, class_phones)
+    extractor = ContentExtractor(mechanism, model, phones, class_phones, variant.every)
     description = {
         "kind": "content",
         "mechanism": variant.mechanism,
@@ -147,6 +166,7 @@ def train_content(
         "size": size.to_json(),
         "phones": list(phones),
         "class_phones": list(class_phones),
+        "every": variant.every,
         "reach_frames": model.reach,
     }
     return TrainedContent(extractor, model, description, curve)

@@ -6,6 +6,7 @@ A private value reaches a synthesizer only as :class:`Released`, which only a me
 from voxveil.privacy.ledger import Ledger, read_ledger, read_ledgers, write_ledger
 from voxveil.privacy.loss import INFINITE, Loss, compose, utterance_loss
 from voxveil.privacy.mechanisms import (
+    ContentMechanism,
     Identity,
     LaplaceCube,
     LaplaceSimplex,
@@ -18,9 +19,11 @@ from voxveil.privacy.noise import NoiseSource, PublicNoise, SystemNoise
 from voxveil.privacy.record import Entry, Release
 from voxveil.privacy.register import Register, open_register
 from voxveil.privacy.released import Released, require_released
+from voxveil.privacy.response import RandomizedResponse
 
 __all__ = [
     "INFINITE",
+    "ContentMechanism",
     "Entry",
     "Identity",
     "LaplaceCube",
@@ -30,6 +33,7 @@ __all__ = [
     "Mechanism",
     "NoiseSource",
     "PublicNoise",
+    "RandomizedResponse",
     "Register",
     "Release",
     "Released",

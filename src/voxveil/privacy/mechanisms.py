@@ -4,6 +4,7 @@
   entry. Any two h differ by at most C K in L1, so epsilon bounds the whole utterance.
 * :class:`LaplaceSimplex`: norm1(norm1(b) + Lap(2 / epsilon)) per vector, norm1(c) = c / |c|_1.
   Any two points of the L1 sphere differ by at most 2, so epsilon bounds one vector.
+* :class:`~voxveil.privacy.response.RandomizedResponse`: one of k codes per vector, told truly or not.
 * :class:`Identity`: no noise, epsilon infinite, said so.
 
 The scale is sensitivity / epsilon and depends on nothing else: no batch size, order, worker
@@ -17,21 +18,23 @@ attacker's public speech) the noise is seeded floating-point Laplace: version "1
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.config.model import ContentVariant, PitchVariant
 from voxveil.errors import PrivacyError
+from voxveil.privacy.checks import require_epsilon, require_finite
 from voxveil.privacy.discrete import discrete_laplace, rate_for, to_grid
 from voxveil.privacy.loss import INFINITE, SEEDED_NOTE, Loss, Unit
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
+from voxveil.privacy.response import RandomizedResponse
 
 __all__ = [
+    "ContentMechanism",
     "Identity",
     "LaplaceCube",
     "LaplaceSimplex",
@@ -93,7 +96,7 @@ class Identity:
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release ``value`` unchanged."""
-        _require_finite(value, self.name)
+        require_finite(value, self.name)
         return seal(value, self.loss(value))
 
 
@@ -110,7 +113,7 @@ class LaplaceCube:
 
     def __post_init__(self) -> None:
         """Check epsilon."""
-        _require_epsilon(self.epsilon, self.name)
+        require_epsilon(self.epsilon, self.name)
 
     def scale(self, channels: int, frames: int) -> float:
         """Return C K / epsilon."""
@@ -135,7 +138,7 @@ class LaplaceCube:
         """
         if value.ndim < 2 or not value.size:
             raise PrivacyError(f"{self.name}: needs a (channels, frames) array, got shape {value.shape}")
-        _require_finite(value, self.name)
+        require_finite(value, self.name)
         if value.min() < 0 or value.max() > 1:
             raise PrivacyError(f"{self.name}: entries must lie in [0, 1], got [{value.min()}, {value.max()}]")
         channels, frames = value.shape[-2:]
@@ -167,7 +170,7 @@ class LaplaceSimplex:
 
     def __post_init__(self) -> None:
         """Check epsilon."""
-        _require_epsilon(self.epsilon, self.name)
+        require_epsilon(self.epsilon, self.name)
 
     def scale(self) -> float:
         """Return 2 / epsilon."""
@@ -190,7 +193,7 @@ class LaplaceSimplex:
         """
         if value.ndim != 2 or not value.size:
             raise PrivacyError(f"{self.name}: needs a (vectors, size) array, got shape {value.shape}")
-        _require_finite(value, self.name)
+        require_finite(value, self.name)
         return norm1(self.noisy(value, noise))
 
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
@@ -236,9 +239,17 @@ def pitch_mechanism(variant: PitchVariant) -> Identity | LaplaceCube:
     return Identity("utterance") if variant.mechanism == "identity" else LaplaceCube(variant.epsilon)
 
 
-def content_mechanism(variant: ContentVariant) -> Identity | LaplaceSimplex:
+#: What may release content.
+ContentMechanism: TypeAlias = Identity | LaplaceSimplex | RandomizedResponse
+
+
+def content_mechanism(variant: ContentVariant) -> ContentMechanism:
     """Return the mechanism of a content variant."""
-    return Identity("vector") if variant.mechanism == "identity" else LaplaceSimplex(variant.epsilon)
+    if variant.mechanism == "identity":
+        return Identity("vector")
+    if variant.mechanism == "randomized_response":
+        return RandomizedResponse(variant.epsilon)
+    return LaplaceSimplex(variant.epsilon)
 
 
 def _laplace_loss(epsilon: float, unit: Unit, sensitivity: float, name: str, secret: bool) -> Loss:
@@ -257,15 +268,3 @@ def _add_on_grid(
 def _require_bound(holds: bool, name: str) -> None:
     if not holds:
         raise PrivacyError(f"{name}: the value exceeds its sensitivity bound; nothing was released")
-
-
-def _require_epsilon(epsilon: float, name: str) -> None:
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
-        raise PrivacyError(f"{name}: epsilon must be a number, got {epsilon!r}")
-    if not math.isfinite(epsilon) or epsilon <= 0:
-        raise PrivacyError(f"{name}: epsilon must be above 0 and finite, got {epsilon}")
-
-
-def _require_finite(value: Array, name: str) -> None:
-    if not np.isfinite(value).all():
-        raise PrivacyError(f"{name}: the value has NaN or infinite entries; nothing was released")

@@ -48,8 +48,11 @@ class PublicNoise:
     def laplace(self, shape: tuple[int, ...], scale: float) -> Array:
         """Return i.i.d. centred Laplace noise, float64, of the given scale."""
         count = int(np.prod(shape, dtype=np.int64))
-        words = self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
-        return laplace_from_words(words, scale).reshape(shape)
+        return laplace_from_words(self.words(count), scale).reshape(shape)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return (count,) uniform 64-bit words of the seeded stream."""
+        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
 #: What a mechanism may be given.

@@ -230,6 +230,8 @@ def _method(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         "Speaker lists": shared or "all lists are disjoint",
         "Left out": f"{corpus['skipped']} recordings that could not be used;"
         f" {corpus['speakers_without_voiced_frames']} speakers without voiced frames",
+        "Recordings": ", ".join(f"{count} {flag}" for flag, count in sorted(corpus["flags"].items()))
+        or "none was changed",
         "Attack": attackers,
         "Intervals": f"{summaries[0]['replicates']} bootstrap draws of speakers; as many relabellings for"
         " 'if nothing leaks'",

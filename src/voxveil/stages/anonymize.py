@@ -76,7 +76,7 @@ def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> 
         Entry(
             utterance.id,
             hashlib.sha256(private.flac(utterance.id)).hexdigest(),
-            utterance.frames,
+            anonymizer.vectors(utterance.samples),
             anonymizer.losses(utterance.samples),
             speaker=utterance.speaker,
         )

@@ -241,6 +241,7 @@ def _corpus(path: Path) -> dict[str, Any]:
         "name": content["name"] if content["public"] else "private corpus",
         "skipped": content["skipped"],
         "speakers_without_voiced_frames": content["speakers_without_voiced_frames"],
+        "flags": dict(content.get("flags", {})),
     }
 
 

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.config.model import SynthesisParams
+from voxveil.content.extractor import spread
 from voxveil.corpus.split import Utterance
 from voxveil.errors import InputError
 from voxveil.privacy import PublicNoise
@@ -77,12 +78,18 @@ class AcousticData:
         """
         known = [self._known(crop.item) for crop in crops]
         spans = [slice(crop.start, crop.start + frames) for crop in crops]
-        vectors = [k.content[span] for k, span in zip(known, spans, strict=True)]
+        every = self._system.content.every
+        groups = [slice(crop.start // every, -(-(crop.start + frames) // every)) for crop in crops]
+        vectors = [k.content[group] for k, group in zip(known, groups, strict=True)]
         noise = PublicNoise(self._seed, "train_synthesis", self._name, "content", *keys)
         # Noise is per vector, so one draw serves all crops of the batch.
         stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
         bounds = np.cumsum([len(v) for v in vectors])[:-1]
-        content = [_fill(part, frames) for part in np.split(stacked, bounds)]
+        content = []
+        for crop, group, part in zip(crops, groups, np.split(stacked, bounds), strict=True):
+            first = crop.start - group.start * every
+            left = self.speech[crop.item].f0[crop.start : crop.start + frames]
+            content.append(_fill(spread(part, every)[first : first + len(left)], frames))
         pitch = []
         for place, (crop, span) in enumerate(zip(crops, spans, strict=True)):
             noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, place, *keys)
@@ -90,8 +97,9 @@ class AcousticData:
             pitch.append(_fill(released.value[span], frames))
         spoken = [self.speech[crop.item] for crop in crops]
         mel = [_fill(s.log_mel[span], frames) for s, span in zip(spoken, spans, strict=True)]
-        voiced = [_fill((s.f0[span] > 0), frames) for s, span in zip(spoken, spans, strict=True)]
-        mask = [_fill(np.ones(len(v)), frames) for v in vectors]
+        voiced_spans = [s.f0[span] > 0 for s, span in zip(spoken, spans, strict=True)]
+        voiced = [_fill(part, frames) for part in voiced_spans]
+        mask = [_fill(np.ones(len(v)), frames) for v in voiced_spans]
         embedding = [k.embedding for k in known]
         return tuple(
             torch.from_numpy(np.stack(parts).astype(np.float32)).to(device())

@@ -51,6 +51,7 @@ def write(folder: Path, mechanism: str, epsilon: float, prefix: str = "") -> Pat
         "size": SIZE.to_json(),
         "phones": list(PHONES),
         "class_phones": list(range(len(PHONES))),
+        "every": 1,
     }
     write_trained(folder, content_model(), facts, [{"step": 1, "loss": 1.0}], {})
     for name in ("model.json", "model.safetensors"):
