@@ -100,7 +100,9 @@ def test_dvc_reads_exactly_its_parameters(spec: StageSpec, dvc_stages: dict) -> 
 def test_declared_code_covers_every_import(spec: StageSpec, root: Path) -> None:
     """A stage whose module imports something undeclared would not rerun when that changes."""
     source = root / "src/voxveil"
-    pending, seen = [source / "stages" / f"{spec.name}.py"], set()
+    # Links between runs in MLflow change nothing in an output.
+    links = source / "stages/training_runs.py"
+    pending, seen = [source / "stages" / f"{spec.name}.py"], {links}
     while pending:
         path = pending.pop()
         if path in seen:
@@ -108,7 +110,7 @@ def test_declared_code_covers_every_import(spec: StageSpec, root: Path) -> None:
         seen.add(path)
         pending += imported(path, source)
     declared = [source / name for name in (*spec.packages, f"stages/{spec.name}.py")]
-    exempt = {source / "__init__.py", source / "stages/__init__.py"}
+    exempt = {source / "__init__.py", source / "stages/__init__.py", links}
     # What a training streams to MLflow changes nothing in its output.
     exempt |= set((source / "tracking").glob("*.py"))
     missing = {

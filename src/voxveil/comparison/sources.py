@@ -19,7 +19,7 @@ from voxveil.tracking.client import Tracker, connect
 from voxveil.tracking.names import PREFIX
 from voxveil.tracking.store import Store
 
-__all__ = ["RunResults", "compare_url", "experiment_runs", "find_run", "run_url"]
+__all__ = ["RunResults", "compare_url", "experiment_runs", "find_run", "require_store", "run_url"]
 
 _EVALUATE, _SCORE = "outputs/evaluate", "outputs/score"
 _ID = re.compile(r"[0-9a-f]{32}\Z")
@@ -67,12 +67,23 @@ def find_run(text: str, store: Store, root: Path, scratch: Path) -> RunResults:
         commit = fetch_outputs(root, text, target, (_EVALUATE,), (_SCORE,))
         found = _from_path(text, target / _EVALUATE)
         return RunResults(text, f"DVC {text} ({commit[:12]})", found.systems, found.scores)
-    if not _exists(store):
-        raise InputError(
-            f"{text}: no such file or folder and no DVC experiment, and there is no MLflow store at"
-            f" {store.shown} (MLFLOW_TRACKING_URI, --tracking-uri)"
-        )
+    require_store(store, f"{text}: no such file or folder and no DVC experiment")
     return _from_mlflow(text, connect(store), scratch)
+
+
+def require_store(store: Store, sought: str) -> None:
+    """Refuse a database file that is not there: looking must not make one.
+
+    Args:
+        store: Where to look.
+        sought: What is looked for, the beginning of the message.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    if store.lock is None or store.lock.with_name(store.lock.name.removesuffix(".lock")).is_file():
+        return
+    raise InputError(f"{sought}; there is no MLflow store at {store.shown} (MLFLOW_TRACKING_URI)")
 
 
 def experiment_runs(tracker: Tracker, name: str) -> list[Any]:
@@ -217,10 +228,3 @@ def _artifact(tracker: Tracker, run_id: str, name: str, scratch: Path) -> Path:
     target.mkdir(exist_ok=True)
     with tracker.burst() as client:
         return Path(client.download_artifacts(run_id, name, str(target)))
-
-
-def _exists(store: Store) -> bool:
-    """Return False for a database file that is not there: looking must not make one."""
-    if store.lock is None:
-        return True
-    return store.lock.with_name(store.lock.name.removesuffix(".lock")).is_file()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from voxveil.publish.link import link_training
 from voxveil.publish.plan import Plan, parent_plan
 from voxveil.report.results import results_digest
 from voxveil.storage.atomic import read_json
@@ -35,7 +36,13 @@ def run_key(results: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def publish(
-    metrics: Path, report: Path, *, experiment: str = "", commit: str = "", store: Store | None = None
+    metrics: Path,
+    report: Path,
+    *,
+    experiment: str = "",
+    commit: str = "",
+    store: Store | None = None,
+    training: Mapping[str, str] | None = None,
 ) -> str:
     """Publish finished outputs and return the id of the parent run.
 
@@ -45,6 +52,7 @@ def publish(
         experiment: DVC experiment whose outputs these are, if not the one running now.
         commit: Its commit; the checked-out one unless given.
         store: Where to; the environment's unless given.
+        training: Fingerprint of each training behind these outputs; its run is linked where it is there.
 
     Raises:
         InputError: An output is missing or unfinished.
@@ -64,15 +72,20 @@ def publish(
     if commit:
         tags["mlflow.source.git.commit"] = commit
     parent, complete = _open(tracker, plan, tags)
-    if complete:
-        return parent
+    if not complete:
+        _complete(tracker, plan, parent, tags)
+    link_training(tracker, parent, key, training or {})
+    return parent
+
+
+def _complete(tracker: Tracker, plan: Plan, parent: str, tags: Mapping[str, str]) -> None:
+    """Send the children, then what the parent holds."""
     _supersede(tracker, plan, parent)
     for child in plan.children:
         run_id, sent = _open(tracker, child, {**tags, "mlflow.parentRunId": parent})
         if not sent:
             _fill(tracker, child, run_id)
     _fill(tracker, plan, parent)
-    return parent
 
 
 def _known_key(tracker: Tracker, results: str) -> str:

@@ -15,6 +15,7 @@ from voxveil.report.page import Picture, page
 from voxveil.report.players import Pair, read_pairs
 from voxveil.report.results import Summary, read_summaries, same_corpus
 from voxveil.stages.io import StageContext
+from voxveil.stages.training_runs import training_fingerprints
 from voxveil.storage.atomic import write_bytes, write_json, write_text
 from voxveil.tracking.store import tracking_enabled, warn
 
@@ -47,7 +48,7 @@ def run(context: StageContext) -> None:
         },
     )
     if tracking_enabled():
-        _publish(metrics, out)
+        _publish(context, metrics, out)
 
 
 def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
@@ -64,9 +65,9 @@ def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
     }
 
 
-def _publish(metrics: Path, report: Path) -> None:
+def _publish(context: StageContext, metrics: Path, report: Path) -> None:
     try:
-        publish(metrics, report)
+        publish(metrics, report, training=training_fingerprints(context.params, metrics.parent.parent))
     except VoxveilError as error:
         warn(f"results are in the report only; 'voxveil track sync' publishes them later: {error}")
 

@@ -1,0 +1,64 @@
+"""Which training runs in MLflow stand behind a set of outputs: their fingerprints, computed again.
+
+Used for links between runs only; no stage's output depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from voxveil.config import Params
+from voxveil.stages.registry import STAGES, Port, StageSpec
+from voxveil.stages.run import fingerprint
+from voxveil.storage.atomic import read_json
+from voxveil.storage.done import DONE
+
+__all__ = ["training_fingerprints", "training_inputs"]
+
+
+def training_inputs(params: Params) -> list[str]:
+    """Return the outputs, in DVC's layout, whose digests decide the fingerprints of all trainings."""
+    return sorted({path for _, _, inputs in _trainings(params) for path in inputs.values()})
+
+
+def training_fingerprints(params: Params, root: Path) -> dict[str, str]:
+    """Return the fingerprint of every training whose inputs lie under ``root`` in DVC's layout.
+
+    They name training runs in MLflow and nothing else: a training without them is merely not linked.
+
+    Args:
+        params: The parameters of the run.
+        root: Folder that holds ``outputs``; only the completion records are read.
+    """
+    found = {}
+    for spec, key, inputs in _trainings(params):
+        digests = {name: _digest(root / path / DONE) for name, path in inputs.items()}
+        if all(digests.values()):
+            found[f"{spec.name}.{key}" if key else spec.name] = fingerprint(spec, key, params, digests)
+    return found
+
+
+def _trainings(params: Params) -> Iterator[tuple[StageSpec, str, dict[str, str]]]:
+    """Yield every training: its stage, its key, and the path of each input in DVC's layout."""
+    keys = {
+        "": [""],
+        "system": list(params.systems),
+        "pitch_variant": list(params.train_pitch.variants),
+        "content_variant": list(params.train_content.variants),
+    }
+    for spec in STAGES:
+        if any(port.copy_of == "model/curve.csv" for port in spec.outputs):
+            for key in keys[spec.keyed]:
+                yield spec, key, {port.name: _path(port, params, key) for port in spec.inputs}
+
+
+def _path(port: Port, params: Params, key: str) -> str:
+    made_for = key if port.made_for == "key" else ""
+    if port.made_for in ("pitch", "content"):
+        made_for = str(getattr(params.systems[key], port.made_for))
+    return "/".join(part for part in ("outputs", port.made_by, made_for, port.output) if part)
+
+
+def _digest(path: Path) -> str:
+    return str(read_json(path)["digest"]) if path.is_file() else ""
