@@ -34,11 +34,19 @@ def report(root: Path, out: Path) -> Path:
     return out
 
 
+def listened(root: Path) -> list[str]:
+    """Return the public utterances that can be listened to."""
+    samples = read_json(root / "outputs/samples/original/samples.json")["utterances"]
+    assert samples
+    return sorted(row["utterance"] for row in samples)
+
+
 def test_it_writes_page_figures_and_results(root: Path, tmp_path: Path) -> None:
     out = report(root, tmp_path / "report")
     assert sorted(read_json(out / "_DONE.json")["files"]) == [
         "figures/privacy_utility.png",
         "figures/rank_histogram.png",
+        *(f"figures/spectrogram-{utterance}.png" for utterance in listened(root)),
         "index.html",
         "results.json",
     ]

@@ -26,7 +26,17 @@ from voxveil.errors import InputError
 from voxveil.privacy.mechanisms import CUBE_BITS, SIMPLEX_BITS, LaplaceCube, LaplaceSimplex
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 
-__all__ = ["RELEASES", "Finding", "Verdict", "audit_cube", "audit_neighbours", "audit_noise", "audit_simplex"]
+__all__ = [
+    "ALPHA",
+    "RELEASES",
+    "Finding",
+    "Verdict",
+    "audit_cube",
+    "audit_neighbours",
+    "audit_noise",
+    "audit_simplex",
+    "require_releases",
+]
 
 #: Releases of each neighbour.
 RELEASES = 1_000_000
@@ -81,7 +91,7 @@ def audit_simplex(
         releases: Of each neighbour, at least 100.
         noise: By default that of every release, :class:`SystemNoise`.
     """
-    _require_releases(releases)
+    require_releases(releases)
     source = noise or SystemNoise()
 
     def draw(sign: float, post_processed: bool) -> Callable[[int], Sample]:
@@ -125,7 +135,7 @@ def audit_cube(
     noise: NoiseSource | None = None,
 ) -> list[Finding]:
     """Audit the pitch mechanism against a claimed epsilon per utterance; arguments as above."""
-    _require_releases(releases)
+    require_releases(releases)
     source = noise or SystemNoise()
 
     def draw(level: float) -> Callable[[int], Sample]:
@@ -238,6 +248,7 @@ def _drawn(draw: Callable[[int], Sample], count: int) -> Sample:
     return np.concatenate([draw(min(_CHUNK, count - start)) for start in range(0, count, _CHUNK)])
 
 
-def _require_releases(releases: int) -> None:
+def require_releases(releases: int) -> None:
+    """Refuse an audit of too few releases to say anything."""
     if releases < 100:
         raise InputError(f"an audit needs at least 100 releases, got {releases}")

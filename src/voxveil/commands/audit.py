@@ -66,16 +66,27 @@ def run(args: argparse.Namespace) -> int:
 
 def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
     from voxveil.audit.mechanism_audit import audit_cube, audit_simplex
+    from voxveil.audit.response_audit import audit_response
     from voxveil.privacy.mechanisms import LaplaceCube, LaplaceSimplex
+    from voxveil.privacy.response import LARGEST_EPSILON, RandomizedResponse
 
     if args.params is not None and args.epsilon is not None:
         raise InputError("--epsilon and --params exclude each other")
-    content, pitch = _claims(args.params) if args.params is not None else (args.epsilon, args.epsilon)
+    given = args.epsilon or (0.5, 1.0, 10.0, 100.0)
+    content, codes, pitch = (
+        _claims(args.params)
+        if args.params is not None
+        # Above 32 a code is told as it is, which is no mechanism.
+        else (given, [claim for claim in given if claim <= LARGEST_EPSILON], given)
+    )
     findings: list[dict[str, Any]] = []
-    for claim in content or (0.5, 1.0, 10.0, 100.0):
+    for claim in codes:
+        for finding in audit_response(RandomizedResponse(claim), claim, releases=args.releases):
+            findings.append(_printed(finding.to_json()))
+    for claim in content:
         for finding in audit_simplex(LaplaceSimplex(claim), claim, releases=args.releases):
             findings.append(_printed(finding.to_json()))
-    for claim in pitch or (0.5, 1.0, 10.0, 100.0):
+    for claim in pitch:
         for finding in audit_cube(LaplaceCube(claim), claim, releases=args.releases):
             findings.append(_printed(finding.to_json()))
     return findings
@@ -83,24 +94,26 @@ def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _printed(finding: dict[str, Any]) -> dict[str, Any]:
     print(
-        f"{finding['mechanism']:13} epsilon {finding['epsilon']:<6g} {finding['verdict']:13}"
+        f"{finding['mechanism']:19} epsilon {finding['epsilon']:<6g} {finding['verdict']:13}"
         f" {finding['test']}: {finding['detail']}",
         flush=True,
     )
     return finding
 
 
-def _claims(path: Path) -> tuple[list[float], list[float]]:
+def _claims(path: Path) -> tuple[list[float], list[float], list[float]]:
     from voxveil.config import load_params
 
     params = load_params(path)
-    content, pitch = (
-        sorted({variant.epsilon for variant in variants.values() if variant.mechanism != "identity"})
-        for variants in (params.train_content.variants, params.train_pitch.variants)
+    content = params.train_content.variants.values()
+    found = (
+        sorted({variant.epsilon for variant in content if variant.mechanism == "laplace"}),
+        sorted({variant.epsilon for variant in content if variant.mechanism == "randomized_response"}),
+        sorted({v.epsilon for v in params.train_pitch.variants.values() if v.mechanism != "identity"}),
     )
-    if not content or not pitch:
-        raise InputError(f"{path}: needs a content and a pitch variant with noise to audit")
-    return content, pitch
+    if not any(found):
+        raise InputError(f"{path}: has no variant with noise to audit")
+    return found
 
 
 def _attack(args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -25,12 +25,12 @@ from voxveil.privacy.loss import SEEDED_NOTE, Loss
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
 
-__all__ = ["RandomizedResponse", "kept_probability", "words_per_other"]
+__all__ = ["LARGEST_EPSILON", "RandomizedResponse", "kept_probability", "words_per_other"]
 
 Array = NDArray[Any]
 _WORDS = 2**64
 #: Above this epsilon another code would come up less than once in 2^46 vectors: that is no noise.
-_LARGEST_EPSILON = 32.0
+LARGEST_EPSILON = 32.0
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class RandomizedResponse:
     def __post_init__(self) -> None:
         """Check epsilon."""
         require_epsilon(self.epsilon, self.name)
-        if self.epsilon > _LARGEST_EPSILON:
+        if self.epsilon > LARGEST_EPSILON:
             raise PrivacyError(
-                f"{self.name}: epsilon must be at most {_LARGEST_EPSILON:g} per vector, got {self.epsilon:g};"
+                f"{self.name}: epsilon must be at most {LARGEST_EPSILON:g} per vector, got {self.epsilon:g};"
                 " above that it is no noise, which is spelt 'identity'"
             )
 

@@ -41,7 +41,7 @@ def test_right_mechanisms_pass(epsilon: float) -> None:
         *audit_simplex(LaplaceSimplex(epsilon), epsilon, releases=RELEASES),
         *audit_cube(LaplaceCube(epsilon), epsilon, releases=RELEASES),
     ]
-    assert verdicts(findings) == ["consistent"] * 5
+    assert verdicts(findings) == ["consistent"] * 8
     bounds = [finding.bound for finding in findings if finding.bound is not None]
     assert all(0.7 * epsilon < bound <= epsilon for bound in bounds)
 
@@ -162,8 +162,8 @@ def test_the_command_prints_and_writes_its_findings(
     out = tmp_path / "audit.json"
     assert main(["audit", "mechanisms", "--epsilon", "1", "--releases", "4000", "--json", str(out)]) == 0
     findings = json.loads(out.read_text())["findings"]
-    assert [finding["verdict"] for finding in findings] == ["consistent"] * 5
-    assert capsys.readouterr().out.count("consistent") == 5
+    assert [finding["verdict"] for finding in findings] == ["consistent"] * 8
+    assert capsys.readouterr().out.count("consistent") == 8
 
 
 def test_the_command_audits_the_variants_of_a_params_file(
