@@ -28,12 +28,12 @@ def knows(root: Path, revision: str) -> bool:
 
 
 def fetch_outputs(
-    root: Path, revision: str, target: Path, wanted: Iterable[str], optional: Iterable[str] = ()
+    root: Path | str, revision: str, target: Path, wanted: Iterable[str], optional: Iterable[str] = ()
 ) -> str:
     """Copy outputs of ``revision`` into ``target``, at the same relative paths; return its commit.
 
     Args:
-        root: The checkout.
+        root: The checkout, or the address of a Git repository.
         revision: DVC experiment or Git revision.
         target: Folder to copy into.
         wanted: Files and folders that must be there, relative to the checkout, with ``/``.

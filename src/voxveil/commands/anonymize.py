@@ -13,10 +13,11 @@ from voxveil.audio.frames import frame_count
 from voxveil.audio.io import encode_flac, read_recording
 from voxveil.bundle import Bundle, read_bundle
 from voxveil.errors import InputError, PrivacyError
+from voxveil.model_registry.fetching import locate_model
 from voxveil.parallel import in_order
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.register import Register, open_register
-from voxveil.recordings import Job, Work, bundle_folder, find_work
+from voxveil.recordings import Job, Work, find_work
 from voxveil.storage.atomic import write_bytes
 from voxveil.training.progress import Progress
 
@@ -34,6 +35,7 @@ Public by definition: sample counts, relative paths, and which recordings were r
 examples:
   voxveil anonymize recordings/ private/ --model models/anon_dp
   voxveil anonymize recordings/ private/ --model models --system anon_dp --on-bad-audio skip
+  voxveil anonymize recordings/ private/ --model models:/anonymizer@champion
   voxveil anonymize interview.wav interview-anonymized.flac --model models/anon_dp
 """
 
@@ -53,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "destination", metavar="OUT", type=Path, help="folder (or NAME.flac for one recording)"
     )
-    parser.add_argument("--model", type=Path, required=True, help="model bundle, or folder of bundles")
+    parser.add_argument(
+        "--model",
+        required=True,
+        help="model bundle or folder of bundles, s3://BUCKET/PREFIX, or models:/NAME@ALIAS",
+    )
     parser.add_argument("--system", help="which bundle of the folder, e.g. anon_dp")
     parser.add_argument(
         "--on-bad-audio",
@@ -74,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--threads must be 0 or more, got {args.threads}")
     if not -70 <= args.loudness <= 0:
         raise InputError(f"--loudness must lie in [-70, 0] LUFS, got {args.loudness:g}")
-    bundle = read_bundle(bundle_folder(args.model, args.system))
+    bundle = read_bundle(locate_model(args.model, args.system))
     work = find_work(args.source, args.destination, bundle, args.loudness)
     for bad in work.refused:
         print(f"voxveil: {bad.reason}", file=sys.stderr)

@@ -73,15 +73,14 @@ def _sync(args: argparse.Namespace) -> int:
 
 def _find(name: str) -> int:
     """Print the results runs of an experiment with their systems and trainings."""
-    from voxveil.comparison.sources import experiment_runs, require_store, run_url
+    from voxveil.comparison.sources import experiment_runs, run_url
     from voxveil.publish.link import used_by
-    from voxveil.tracking.client import connect
     from voxveil.tracking.names import PREFIX
+    from voxveil.tracking.reading import connect_to_read
     from voxveil.tracking.store import resolve_store
 
     store = resolve_store()
-    require_store(store, f"experiment {name}")
-    tracker = connect(store)
+    tracker = connect_to_read(store, f"experiment {name}: not found")
     parents = experiment_runs(tracker, name)
     if not parents:
         raise InputError(

@@ -15,11 +15,12 @@ from voxveil.experiments import fetch_outputs, knows
 from voxveil.report.results import Summary
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import DONE, require_done
-from voxveil.tracking.client import Tracker, connect
+from voxveil.tracking.client import Tracker
 from voxveil.tracking.names import PREFIX
+from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import Store
 
-__all__ = ["RunResults", "compare_url", "experiment_runs", "find_run", "require_store", "run_url"]
+__all__ = ["RunResults", "compare_url", "experiment_runs", "find_run", "run_url"]
 
 _EVALUATE, _SCORE = "outputs/evaluate", "outputs/score"
 _ID = re.compile(r"[0-9a-f]{32}\Z")
@@ -67,23 +68,8 @@ def find_run(text: str, store: Store, root: Path, scratch: Path) -> RunResults:
         commit = fetch_outputs(root, text, target, (_EVALUATE,), (_SCORE,))
         found = _from_path(text, target / _EVALUATE)
         return RunResults(text, f"DVC {text} ({commit[:12]})", found.systems, found.scores)
-    require_store(store, f"{text}: no such file or folder and no DVC experiment")
-    return _from_mlflow(text, connect(store), scratch)
-
-
-def require_store(store: Store, sought: str) -> None:
-    """Refuse a database file that is not there: looking must not make one.
-
-    Args:
-        store: Where to look.
-        sought: What is looked for, the beginning of the message.
-
-    Raises:
-        InputError: There is no such file.
-    """
-    if store.lock is None or store.lock.with_name(store.lock.name.removesuffix(".lock")).is_file():
-        return
-    raise InputError(f"{sought}; there is no MLflow store at {store.shown} (MLFLOW_TRACKING_URI)")
+    tracker = connect_to_read(store, f"{text}: no such file or folder and no DVC experiment")
+    return _from_mlflow(text, tracker, scratch)
 
 
 def experiment_runs(tracker: Tracker, name: str) -> list[Any]:

@@ -1,0 +1,25 @@
+"""Contact with MLflow for looking, not for writing."""
+
+from __future__ import annotations
+
+from voxveil.errors import InputError
+from voxveil.tracking.client import Tracker, connect
+from voxveil.tracking.store import Store
+
+__all__ = ["connect_to_read"]
+
+
+def connect_to_read(store: Store, sought: str) -> Tracker:
+    """Make contact; a database file that is not there is not made by looking for something in it.
+
+    Args:
+        store: Where to look.
+        sought: What is looked for, the beginning of the message.
+
+    Raises:
+        InputError: There is no such file.
+        TrackingError: The store is away or refuses.
+    """
+    if store.lock is not None and not store.lock.with_name(store.lock.name.removesuffix(".lock")).is_file():
+        raise InputError(f"{sought}; there is no MLflow store at {store.shown} (MLFLOW_TRACKING_URI)")
+    return connect(store)

@@ -1,0 +1,76 @@
+"""Addresses of models: written, read back, and refused where they would lead elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from voxveil.errors import InputError
+from voxveil.model_registry.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
+from voxveil.model_registry.storing import _without_credentials
+from voxveil.model_registry.sums import parse_sums
+
+SHA = "ab" * 32
+COMMIT = "0f" * 20
+
+
+@pytest.mark.parametrize("text", ["s3://bucket/a/b", "models:/anonymizer@champion", "models:/anonymizer/3"])
+def test_a_place_reads_back(text: str) -> None:
+    assert str(parse_place(text)) == text
+
+
+@pytest.mark.parametrize("repository", ["git@example.org:team/x.git", "https://example.org/x.git", "/data/x"])
+def test_a_dvc_place_reads_back(repository: str) -> None:
+    place = DVCPlace(repository, COMMIT, "models/anon_dp")
+    assert DVCPlace.parse(str(place)) == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s3://bucket", "s3:///x", "s3://b/x?region=y", "models:/x", "models:/x@", "models:/a/b", "https://x/y"],
+)
+def test_a_malformed_place_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=text.split("?")[0]):
+        parse_place(text)
+
+
+def test_a_path_is_a_path() -> None:
+    assert parse_place("models/anon_dp") is None
+    assert parse_place("./models:/x") is None
+
+
+@pytest.mark.parametrize("address", [S3Place("b", "p/q"), DVCPlace("/data/x", COMMIT, "models/anon")])
+def test_a_pointer_reads_back(address) -> None:
+    pointer = Pointer("anon", SHA, address, 12)
+    assert Pointer.from_json(pointer.to_json(), "here") == pointer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": 2}, {"sha256sums": "short"}, {"address": 3}, {"address": "file:///etc"}, {"bytes": "many"}],
+)
+def test_a_wrong_pointer_is_refused(change: dict) -> None:
+    content = {**Pointer("anon", SHA, S3Place("b", "p"), 12).to_json(), **change}
+    with pytest.raises(InputError):
+        Pointer.from_json(content, "pointer.json")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../outside", "a/../../b", "a\\b", ""])
+def test_a_file_outside_the_bundle_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="not a list of SHA-256 digests"):
+        parse_sums(f"{SHA}  bundle.json\n{SHA}  {name}\n", "here")
+
+
+@pytest.mark.parametrize("text", ["", f"{SHA}  pool.npz\n", f"{SHA[:-1]}g  bundle.json\n"])
+def test_sums_must_name_the_bundle(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_sums(text, "here")
+
+
+def test_no_password_of_a_remote_is_published() -> None:
+    assert _without_credentials("https://ann:s3cret@example.org/x.git") == "https://example.org/x.git"
+    assert _without_credentials("git@example.org:x.git") == "git@example.org:x.git"
+
+
+def test_a_registry_place_is_either() -> None:
+    assert RegistryPlace.parse("models:/x@a") == RegistryPlace("x", "a", "")
+    assert RegistryPlace.parse("models:/x/12") == RegistryPlace("x", "", "12")
