@@ -11,8 +11,8 @@ HELP = "Register models in MLflow (a pointer and a checksum; bytes stay in S3 or
 
 EPILOG = """A registered version holds bundle.json, SHA256SUMS and pointer.json. The bytes lie where the
 pointer says: in S3 (--to uploads them), or in DVC at the checked-out commit, which must be pushed
-('git push', 'dvc push'). MLFLOW_TRACKING_URI names the registry. Fetched models lie in VOXVEIL_CACHE, by default
-~/.cache/voxveil; every file is held against its SHA-256 before it is used.
+('git push', 'dvc push'). MLFLOW_TRACKING_URI names the registry. Fetched models lie in VOXVEIL_CACHE,
+by default ~/.cache/voxveil; every file is held against its SHA-256 before it is used.
 
 examples:
   voxveil model register models/anon_dp --name anonymizer --alias champion --to s3://voxveil/models
