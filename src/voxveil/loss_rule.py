@@ -18,6 +18,7 @@ from voxveil.privacy import (
     Identity,
     LaplaceCube,
     Loss,
+    PitchMechanism,
     compose,
     content_mechanism,
     pitch_mechanism,
@@ -39,7 +40,7 @@ class LossRule:
         every: Frames per released content vector.
     """
 
-    pitch: Identity | LaplaceCube
+    pitch: PitchMechanism
     content: ContentMechanism
     channels: int = 0
     every: int = 1

@@ -77,8 +77,12 @@ class PrepareParams:
 class PitchVariant:
     """One pitch extractor."""
 
-    mechanism: str = knob("identity", "how pitch is released", one_of=("identity", "laplace"))
-    epsilon: float = knob(0.0, "epsilon per utterance (laplace; unused and 0 for identity)", low=0)
+    mechanism: str = knob(
+        "identity",
+        "as it is, as the autoencoder's code (laplace), as clipped F0 (naive), as a few coefficients (contour)",
+        one_of=("identity", "laplace", "naive", "contour"),
+    )
+    epsilon: float = knob(0.0, "epsilon per utterance (unused and 0 for identity)", low=0)
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class TrainPitchParams:
     """The F0 autoencoder with a Laplace noise layer."""
 
     channels: int = knob(16, "channels C of the noise layer; its L1 sensitivity is C x frames", low=1)
+    contour: int = knob(12, "contour: cosine coefficients of log-F0", low=1, high=64)
+    voicing: int = knob(12, "contour: cosine coefficients of voicing", low=1, high=64)
     steps: int = knob(200, "training steps", low=1)
     batch: int = knob(16, "utterances per step", low=1)
     learning_rate: float = knob(5e-3, "Adam learning rate", above=0)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.config.model import PitchVariant
 from voxveil.errors import InputError
+from voxveil.pitch.codecs import AutoencoderCodec, ContourCodec, DirectCodec, PitchCodec
 from voxveil.pitch.scale import hz_to_unit, require_f0
-from voxveil.privacy import Identity, LaplaceCube, NoiseSource, Released, pitch_mechanism
+from voxveil.privacy import (
+    Identity,
+    LaplaceBall,
+    LaplaceCube,
+    NoiseSource,
+    PitchMechanism,
+    Released,
+    pitch_mechanism,
+)
 from voxveil.storage.atomic import read_json
-
-if TYPE_CHECKING:
-    from voxveil.pitch.model import PitchAutoencoder
 
 __all__ = ["PitchExtractor", "describe"]
 
@@ -25,29 +31,24 @@ Array = NDArray[np.float32]
 class PitchExtractor:
     """Releases the F0 of one utterance.
 
-    The identity variant releases the unit-scaled F0 itself and needs no network. Otherwise the
-    encoder's output goes through the mechanism, and decoder and affine map are post-processing
-    of what was released.
+    The identity variant releases the unit-scaled F0 itself and needs no codec. Otherwise what the
+    codec makes of it goes through the mechanism, and decoding is post-processing of what was released.
 
     Args:
         mechanism: What makes a private value a released one.
-        model: The trained autoencoder; ``None`` for the identity.
-        slope: Public affine map from the decoder's output to the unit scale.
-        offset: Its constant.
+        codec: To and from what is perturbed; ``None`` for the identity.
     """
 
-    def __init__(
-        self,
-        mechanism: Identity | LaplaceCube,
-        model: PitchAutoencoder | None = None,
-        slope: float = 1.0,
-        offset: float = 0.0,
-    ) -> None:
-        if isinstance(mechanism, LaplaceCube) != (model is not None):
+    def __init__(self, mechanism: PitchMechanism, codec: PitchCodec | None = None) -> None:
+        fits = {
+            Identity: codec is None,
+            LaplaceCube: codec is not None and codec.channels > 0,
+            LaplaceBall: codec is not None and codec.channels == 0,
+        }
+        if not fits[type(mechanism)]:
             raise InputError(f"pitch extractor: mechanism {mechanism.name} does not go with this model")
         self.mechanism = mechanism
-        self._model = model
-        self._slope, self._offset = slope, offset
+        self._codec = codec
 
     @staticmethod
     def load(folder: Path, prefix: str = "") -> PitchExtractor:
@@ -68,23 +69,15 @@ class PitchExtractor:
             mechanism = pitch_mechanism(PitchVariant(content["mechanism"], content["epsilon"]))
             if isinstance(mechanism, Identity):
                 return PitchExtractor(mechanism)
-            channels, slope, offset = content["channels"], content["slope"], content["offset"]
+            codec = _codec(Path(folder), prefix, content, mechanism)
         except KeyError as error:
             raise InputError(f"{path}: {error.args[0]} is missing") from None
-        from voxveil.pitch.model import PitchAutoencoder
-        from voxveil.training.checkpoint import load_model
-
-        weights = Path(folder) / f"{prefix}model.safetensors"
-        if not weights.is_file():
-            raise InputError(f"{weights}: no such file")
-        model = PitchAutoencoder(channels)
-        load_model(model, weights.read_bytes(), str(weights))
-        return PitchExtractor(mechanism, model.eval(), slope, offset)
+        return PitchExtractor(mechanism, codec)
 
     @property
     def loss(self) -> dict[str, Any]:
-        """The loss of one release as JSON; its sensitivity grows with the number of frames."""
-        return describe(self.mechanism, self._model.channels if self._model is not None else 0)
+        """The loss of one release as JSON; where its sensitivity grows with the frames K, a formula."""
+        return describe(self.mechanism, self._codec.channels if self._codec is not None else 0)
 
     def release(self, f0_hz: NDArray[Any], noise: NoiseSource) -> Released[Array]:
         """Release one utterance's F0 sequence.
@@ -94,40 +87,53 @@ class PitchExtractor:
             noise: Where the noise comes from: the system's CSPRNG for a private utterance.
 
         Returns:
-            (K,) float32 on the unit scale, clipped to [0, 1], with its loss. The noise has
-            scale C K / epsilon for this utterance's own K.
+            (K,) float32 on the unit scale, clipped to [0, 1], with its loss.
         """
         unit = hz_to_unit(require_f0(f0_hz))
-        if self._model is None:
+        if self._codec is None:
             released: Released[Array] = self.mechanism.release(unit, noise)
             return released
-        from voxveil.pitch.model import encode_one
-
-        return self.mechanism.release(encode_one(self._model, unit), noise).map(self._decode)
+        frames = len(unit)
+        return self.mechanism.release(self._codec.encode(unit), noise).map(
+            lambda noisy: self._decoded(noisy, frames)
+        )
 
     def noise_only(self, frames: int, noise: NoiseSource) -> Array:
-        """Return what the decoder makes of noise alone (h held at 1/2): the floor of any measurement.
+        """Return what the decoder makes of noise alone: the floor of any measurement.
 
         Args:
             frames: K.
             noise: Public noise.
         """
-        if self._model is None:
+        if self._codec is None:
             raise InputError("pitch extractor: the identity variant has no noise")
-        return self._decode(self.mechanism.perturb(np.full((self._model.channels, frames), 0.5), noise))
+        return self._decoded(self.mechanism.perturb(self._codec.neutral(frames), noise), frames)
 
-    def _decode(self, noisy: NDArray[np.float64]) -> Array:
-        from voxveil.pitch.model import decode_one
-
-        if self._model is None:
+    def _decoded(self, noisy: NDArray[np.float64], frames: int) -> Array:
+        if self._codec is None:
             raise InputError("pitch extractor: the identity variant has no decoder")
-        output = self._slope * decode_one(self._model, noisy) + self._offset
-        unit: Array = np.clip(output, 0.0, 1.0).astype(np.float32)
+        unit: Array = np.clip(self._codec.decode(noisy, frames), 0.0, 1.0).astype(np.float32)
         return unit
 
 
-def describe(mechanism: Identity | LaplaceCube, channels: int) -> dict[str, Any]:
-    """Return the loss of a pitch mechanism as JSON, its sensitivity as a formula in the frames K."""
-    example = mechanism.loss_for((max(channels, 1), 1))
-    sensitivity = f"{channels} K" if isinstance(mechanism, LaplaceCube) else None
-    return {**example.to_json(), "sensitivity": sensitivity}
+def _codec(folder: Path, prefix: str, content: dict[str, Any], mechanism: PitchMechanism) -> PitchCodec:
+    if content["mechanism"] == "naive":
+        return DirectCodec()
+    if isinstance(mechanism, LaplaceBall):
+        means, variances = content["means"], content["variances"]
+        return ContourCodec(content["contour"], content["voicing"], means, variances, mechanism.scale())
+    from voxveil.pitch.model import PitchAutoencoder
+    from voxveil.training.checkpoint import load_model
+
+    weights = folder / f"{prefix}model.safetensors"
+    if not weights.is_file():
+        raise InputError(f"{weights}: no such file")
+    model = PitchAutoencoder(content["channels"])
+    load_model(model, weights.read_bytes(), str(weights))
+    return AutoencoderCodec(model.eval(), content["slope"], content["offset"])
+
+
+def describe(mechanism: PitchMechanism, channels: int) -> dict[str, Any]:
+    """Return the loss of a pitch mechanism as JSON, a cube's sensitivity as a formula in the frames K."""
+    found = mechanism.loss_for((max(channels, 1), 1)).to_json()
+    return {**found, "sensitivity": f"{channels} K"} if isinstance(mechanism, LaplaceCube) else found

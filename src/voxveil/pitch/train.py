@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from voxveil.config.model import TrainPitchParams
 from voxveil.errors import InputError
+from voxveil.pitch.codecs import AutoencoderCodec, ContourCodec, DirectCodec
 from voxveil.pitch.extractor import PitchExtractor
 from voxveil.pitch.model import PitchAutoencoder, decode_one, encode_one, frame_mask, pearson, pearson_loss
 from voxveil.pitch.scale import hz_to_unit
-from voxveil.privacy import Identity, LaplaceCube, PublicNoise, pitch_mechanism
+from voxveil.privacy import Identity, LaplaceBall, LaplaceCube, PublicNoise, pitch_mechanism
 from voxveil.seeding import stream
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
@@ -73,6 +74,12 @@ def train_pitch(
     if isinstance(mechanism, Identity):
         extractor = PitchExtractor(mechanism)
         return TrainedPitch(extractor, torch.nn.Module(), {**described, "loss": extractor.loss}, [])
+    if isinstance(mechanism, LaplaceBall):
+        return _contour(utterances, params, mechanism, described)
+    if variant.mechanism == "naive":
+        extractor = PitchExtractor(mechanism, DirectCodec())
+        facts = {**described, "channels": 1, "loss": extractor.loss}
+        return TrainedPitch(extractor, torch.nn.Module(), facts, [])
     if not any(np.ptp(u.f0) > 0 for u in utterances):
         raise InputError(
             f"train_pitch[{name}]: no utterance has a varying F0; there is nothing to learn from"
@@ -101,7 +108,7 @@ def train_pitch(
     curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
     model = model.cpu()
     slope, offset = fit_affine(*_outputs(model, mechanism, utterances, seed, name))
-    extractor = PitchExtractor(mechanism, model, slope, offset)
+    extractor = PitchExtractor(mechanism, AutoencoderCodec(model, slope, offset))
     description = {
         **described,
         "channels": params.channels,
@@ -110,6 +117,32 @@ def train_pitch(
         "loss": extractor.loss,
     }
     return TrainedPitch(extractor, model, description, curve)
+
+
+def _contour(
+    utterances: Sequence[PitchUtterance],
+    params: TrainPitchParams,
+    mechanism: LaplaceBall,
+    described: dict[str, Any],
+) -> TrainedPitch:
+    """Take the mean and variance of each coefficient from public speech; nothing else is trained."""
+    if not utterances:
+        raise InputError("train_pitch: no utterance to take coefficients from")
+    found = np.stack(
+        [ContourCodec.coefficients(hz_to_unit(u.f0), params.contour, params.voicing) for u in utterances]
+    )
+    means, variances = found.mean(axis=0), found.var(axis=0)
+    codec = ContourCodec(params.contour, params.voicing, means, variances, mechanism.scale())
+    extractor = PitchExtractor(mechanism, codec)
+    facts = {
+        **described,
+        "contour": params.contour,
+        "voicing": params.voicing,
+        "means": means.tolist(),
+        "variances": variances.tolist(),
+        "loss": extractor.loss,
+    }
+    return TrainedPitch(extractor, torch.nn.Module(), facts, [])
 
 
 def fit_affine(output: NDArray[Any], target: NDArray[Any]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 A private value reaches a synthesizer only as :class:`Released`, which only a mechanism makes.
 """
 
+from voxveil.privacy.ball import LaplaceBall
 from voxveil.privacy.ledger import Ledger, read_ledger, read_ledgers, write_ledger
 from voxveil.privacy.loss import INFINITE, Loss, compose, utterance_loss
 from voxveil.privacy.mechanisms import (
@@ -11,6 +12,7 @@ from voxveil.privacy.mechanisms import (
     LaplaceCube,
     LaplaceSimplex,
     Mechanism,
+    PitchMechanism,
     content_mechanism,
     norm1,
     pitch_mechanism,
@@ -26,12 +28,14 @@ __all__ = [
     "ContentMechanism",
     "Entry",
     "Identity",
+    "LaplaceBall",
     "LaplaceCube",
     "LaplaceSimplex",
     "Ledger",
     "Loss",
     "Mechanism",
     "NoiseSource",
+    "PitchMechanism",
     "PublicNoise",
     "RandomizedResponse",
     "Register",

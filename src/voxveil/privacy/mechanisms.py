@@ -4,6 +4,7 @@
   entry. Any two h differ by at most C K in L1, so epsilon bounds the whole utterance.
 * :class:`LaplaceSimplex`: norm1(norm1(b) + Lap(2 / epsilon)) per vector, norm1(c) = c / |c|_1.
   Any two points of the L1 sphere differ by at most 2, so epsilon bounds one vector.
+* :class:`~voxveil.privacy.ball.LaplaceBall`: a few coefficients of an utterance on the L1 ball.
 * :class:`~voxveil.privacy.response.RandomizedResponse`: one of k codes per vector, told truly or not.
 * :class:`Identity`: no noise, epsilon infinite, said so.
 
@@ -26,9 +27,11 @@ from numpy.typing import NDArray
 
 from voxveil.config.model import ContentVariant, PitchVariant
 from voxveil.errors import PrivacyError
+from voxveil.privacy.ball import LaplaceBall
 from voxveil.privacy.checks import require_epsilon, require_finite
-from voxveil.privacy.discrete import discrete_laplace, rate_for, to_grid
-from voxveil.privacy.loss import INFINITE, SEEDED_NOTE, Loss, Unit
+from voxveil.privacy.discrete import to_grid
+from voxveil.privacy.grid import add_on_grid, laplace_loss, require_bound
+from voxveil.privacy.loss import INFINITE, Loss, Unit
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
 from voxveil.privacy.response import RandomizedResponse
@@ -39,14 +42,13 @@ __all__ = [
     "LaplaceCube",
     "LaplaceSimplex",
     "Mechanism",
+    "PitchMechanism",
     "content_mechanism",
     "norm1",
     "pitch_mechanism",
 ]
 
 Array = NDArray[Any]
-SEEDED_VERSION = "1"
-GRID_VERSION = "2"
 #: k of the grid spacing 2^-k: far below the noise, and coarse enough that integers never overflow.
 CUBE_BITS = 16
 SIMPLEX_BITS = 20
@@ -126,7 +128,7 @@ class LaplaceCube:
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per utterance, with sensitivity C K, for a value of shape (C, K)."""
         channels, frames = shape
-        return _laplace_loss(self.epsilon, "utterance", float(channels * frames), self.name, secret)
+        return laplace_loss(self.epsilon, "utterance", float(channels * frames), self.name, secret)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Add the noise.
@@ -145,8 +147,8 @@ class LaplaceCube:
         if isinstance(noise, SystemNoise):
             # Every entry lies in {0..2^k}, so any two differ by at most C K 2^k steps in all.
             steps = to_grid(np.asarray(value, np.float64), CUBE_BITS)
-            _require_bound(int(steps.min()) >= 0 and int(steps.max()) <= 2**CUBE_BITS, self.name)
-            return _add_on_grid(steps, self.epsilon, (channels * frames) << CUBE_BITS, CUBE_BITS, noise)
+            require_bound(int(steps.min()) >= 0 and int(steps.max()) <= 2**CUBE_BITS, self.name)
+            return add_on_grid(steps, self.epsilon, (channels * frames) << CUBE_BITS, CUBE_BITS, noise)
         return value + noise.laplace(value.shape, self.scale(channels, frames))
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
@@ -182,7 +184,7 @@ class LaplaceSimplex:
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per vector, with sensitivity 2, for vectors of shape (K, M)."""
-        return _laplace_loss(self.epsilon, "vector", 2.0, self.name, secret)
+        return laplace_loss(self.epsilon, "vector", 2.0, self.name, secret)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Normalise, add the noise, normalise again.
@@ -208,8 +210,8 @@ class LaplaceSimplex:
             # Truncation moves toward zero, so each row stays in the L1 ball of 2^k steps and any
             # two rows differ by at most twice that.
             steps = to_grid(unit, SIMPLEX_BITS)
-            _require_bound(int(np.abs(steps).sum(axis=-1).max()) <= 2**SIMPLEX_BITS, self.name)
-            return _add_on_grid(steps, self.epsilon, 2 << SIMPLEX_BITS, SIMPLEX_BITS, noise)
+            require_bound(int(np.abs(steps).sum(axis=-1).max()) <= 2**SIMPLEX_BITS, self.name)
+            return add_on_grid(steps, self.epsilon, 2 << SIMPLEX_BITS, SIMPLEX_BITS, noise)
         return unit + noise.laplace(value.shape, self.scale())
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
@@ -234,9 +236,16 @@ def norm1(vectors: Array) -> Array:
     return np.where(largest > 0, scaled / np.where(norms > 0, norms, 1.0), unit)
 
 
-def pitch_mechanism(variant: PitchVariant) -> Identity | LaplaceCube:
+#: What may release pitch.
+PitchMechanism: TypeAlias = Identity | LaplaceCube | LaplaceBall
+
+
+def pitch_mechanism(variant: PitchVariant) -> PitchMechanism:
     """Return the mechanism of a pitch variant."""
-    return Identity("utterance") if variant.mechanism == "identity" else LaplaceCube(variant.epsilon)
+    if variant.mechanism == "identity":
+        return Identity("utterance")
+    # The autoencoder's cube and the plain F0 go through the same noise; they differ in C.
+    return LaplaceBall(variant.epsilon) if variant.mechanism == "contour" else LaplaceCube(variant.epsilon)
 
 
 #: What may release content.
@@ -250,21 +259,3 @@ def content_mechanism(variant: ContentVariant) -> ContentMechanism:
     if variant.mechanism == "randomized_response":
         return RandomizedResponse(variant.epsilon)
     return LaplaceSimplex(variant.epsilon)
-
-
-def _laplace_loss(epsilon: float, unit: Unit, sensitivity: float, name: str, secret: bool) -> Loss:
-    version, note = (GRID_VERSION, "") if secret else (SEEDED_VERSION, SEEDED_NOTE)
-    return Loss("pure", epsilon, unit, sensitivity, name, version, note)
-
-
-def _add_on_grid(
-    steps: NDArray[np.int64], epsilon: float, sensitivity: int, bits: int, noise: SystemNoise
-) -> Array:
-    """Add exact noise to integers and return multiples of 2^-bits; sensitivity in steps."""
-    drawn = discrete_laplace(steps.size, rate_for(epsilon, sensitivity), noise.words)
-    return np.ldexp((steps + drawn.reshape(steps.shape)).astype(np.float64), -bits)
-
-
-def _require_bound(holds: bool, name: str) -> None:
-    if not holds:
-        raise PrivacyError(f"{name}: the value exceeds its sensitivity bound; nothing was released")

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from voxveil.config.model import PitchVariant  # noqa: E402
 from voxveil.errors import InputError, VoxveilError  # noqa: E402
+from voxveil.pitch.codecs import AutoencoderCodec  # noqa: E402
 from voxveil.pitch.extractor import PitchExtractor  # noqa: E402
 from voxveil.pitch.model import PitchAutoencoder  # noqa: E402
 from voxveil.pitch.scale import hz_to_unit  # noqa: E402
@@ -96,7 +97,9 @@ def test_noise_is_on_in_train_and_eval_mode_alike(tmp_path: Path) -> None:
     asked = []
     for mode in (True, False):
         recorder = Recorder()
-        extractor = PitchExtractor(pitch_mechanism(PitchVariant("laplace", 3.0)), model.train(mode))
+        extractor = PitchExtractor(
+            pitch_mechanism(PitchVariant("laplace", 3.0)), AutoencoderCodec(model.train(mode))
+        )
         asked.append((recorder.asked, extractor.release(f0_of(40), recorder).value))
     assert asked[0][0] == asked[1][0] != []
     assert (asked[0][1] == asked[1][1]).all()

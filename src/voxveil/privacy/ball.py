@@ -1,0 +1,77 @@
+"""Laplace noise on one vector of the L1 ball: epsilon for the whole utterance, Delta_1 = 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.errors import PrivacyError
+from voxveil.privacy.checks import require_epsilon, require_finite
+from voxveil.privacy.discrete import to_grid
+from voxveil.privacy.grid import add_on_grid, laplace_loss, require_bound
+from voxveil.privacy.loss import Loss
+from voxveil.privacy.noise import NoiseSource, SystemNoise
+from voxveil.privacy.released import Released, seal
+
+__all__ = ["BALL_BITS", "LaplaceBall"]
+
+Array = NDArray[Any]
+BALL_BITS = 20
+
+
+@dataclass(frozen=True)
+class LaplaceBall:
+    """A vector, drawn back onto the L1 ball of radius 1 where it leaves it, plus Lap(2 / epsilon).
+
+    Any two points of the ball differ by at most 2 in L1, so epsilon bounds the utterance whatever
+    its length and the number of coefficients.
+
+    Attributes:
+        epsilon: Above 0, finite.
+    """
+
+    epsilon: float
+    name: str = "laplace_ball"
+
+    def __post_init__(self) -> None:
+        """Check epsilon."""
+        require_epsilon(self.epsilon, self.name)
+
+    def scale(self) -> float:
+        """Return 2 / epsilon."""
+        return 2.0 / self.epsilon
+
+    def loss(self, value: Array) -> Loss:
+        """Return epsilon per utterance, with sensitivity 2."""
+        return self.loss_for(value.shape)
+
+    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
+        """Return epsilon per utterance, with sensitivity 2, whatever the shape."""
+        return laplace_loss(self.epsilon, "utterance", 2.0, self.name, secret)
+
+    def perturb(self, value: Array, noise: NoiseSource) -> Array:
+        """Return the vector with noise.
+
+        Args:
+            value: (n,) finite; of L1 norm above 1 it is scaled down to 1.
+            noise: Where the noise comes from.
+        """
+        if value.ndim != 1 or not value.size:
+            raise PrivacyError(f"{self.name}: needs one vector of coefficients, got shape {value.shape}")
+        require_finite(value, self.name)
+        inside = np.asarray(value, np.float64) / max(1.0, float(np.abs(value).sum()))
+        if isinstance(noise, SystemNoise):
+            # Toward zero, so rounding in the division above cannot carry the vector out of the ball
+            # unnoticed: the bound is checked in whole steps.
+            steps = to_grid(inside, BALL_BITS)
+            require_bound(int(np.abs(steps).sum()) <= 2**BALL_BITS, self.name)
+            return add_on_grid(steps, self.epsilon, 2 << BALL_BITS, BALL_BITS, noise)
+        return inside + noise.laplace(inside.shape, self.scale())
+
+    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
+        """Release the coefficients of one utterance."""
+        noisy = self.perturb(value, noise)
+        return seal(noisy, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
