@@ -104,8 +104,8 @@ class ContentVariant:
 
     mechanism: str = knob(
         "identity",
-        "how content is released: as it is, as a vector with Laplace noise, as a phone or another",
-        one_of=("identity", "laplace", "randomized_response"),
+        "as it is, as a dense or a sharp (near one-hot) vector with Laplace noise, as a phone or another",
+        one_of=("identity", "laplace", "sharp_laplace", "randomized_response"),
     )
     epsilon: float = knob(0.0, "epsilon per released vector (unused and 0 for identity)", low=0)
     every: int = knob(1, "10 ms frames per released vector: fewer vectors spend less", low=1, high=50)

@@ -19,9 +19,12 @@ from voxveil.storage.atomic import read_json
 from voxveil.training.checkpoint import load_model
 from voxveil.training.loop import device
 
-__all__ = ["ContentExtractor", "pooled", "spread"]
+__all__ = ["SHARPNESS", "ContentExtractor", "pooled", "spread"]
 
 Array = NDArray[np.float32]
+
+#: Factor on the scores before their softmax: near one-hot vectors carry the most through Laplace noise.
+SHARPNESS = 3.0
 
 
 class ContentExtractor:
@@ -36,6 +39,7 @@ class ContentExtractor:
         phones: The phones, in order.
         class_phones: Index of the phone that each class of the model belongs to.
         every: Frames per released vector; each of them then gets that vector.
+        sharp: What the mechanism sees are shares of the phones (a softmax), not signed entries.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class ContentExtractor:
         phones: tuple[str, ...],
         class_phones: Sequence[int],
         every: int = 1,
+        sharp: bool = False,
     ) -> None:
         classes = np.asarray(class_phones)
         if classes.shape != (model.size.classes,) or not set(classes.tolist()) <= set(range(len(phones))):
@@ -54,6 +59,7 @@ class ContentExtractor:
         self.mechanism = mechanism
         self.phones = phones
         self.every = every
+        self.sharp = sharp
         self._sums = np.zeros((len(classes), len(phones)), np.float32)
         self._sums[np.arange(len(classes)), classes] = 1.0
         self._model = model
@@ -78,7 +84,7 @@ class ContentExtractor:
             mechanism = content_mechanism(ContentVariant(content["mechanism"], content["epsilon"]))
             size = ContentSize.from_json(content["size"], str(path))
             phones, class_phones = tuple(content["phones"]), content["class_phones"]
-            every = int(content["every"])
+            every, sharp = int(content["every"]), content["mechanism"] == "sharp_laplace"
         except KeyError as error:
             raise InputError(f"{path}: {error.args[0]} is missing") from None
         weights = Path(folder) / f"{prefix}model.safetensors"
@@ -86,7 +92,7 @@ class ContentExtractor:
             raise InputError(f"{weights}: no such file")
         model = ContentModel(size)
         load_model(model, weights.read_bytes(), str(weights))
-        return ContentExtractor(mechanism, model.to(device()).eval(), phones, class_phones, every)
+        return ContentExtractor(mechanism, model.to(device()).eval(), phones, class_phones, every, sharp)
 
     @property
     def size(self) -> int:
@@ -112,7 +118,7 @@ class ContentExtractor:
         # The mechanism sees the vectors as they are, so that it can refuse NaN; norm1 is idempotent.
         private = self._bottleneck(audio)
         frames = len(private)
-        released = self.mechanism.release(pooled(private, self.every), noise)
+        released = self.mechanism.release(self._vectors(private), noise)
         return released.map(lambda value: norm1(spread(value, self.every)[:frames]).astype(np.float32))
 
     def before_noise(self, audio: NDArray[Any]) -> NDArray[np.float64]:
@@ -121,9 +127,15 @@ class ContentExtractor:
         For public speech only, so that a synthesizer can be trained through fresh noise at every
         step: nothing here is released or accounted for, and a synthesizer does not accept it.
         """
-        vectors = pooled(self._bottleneck(audio), self.every)
         # Codes are the largest of signed scores, which norm1 keeps.
-        return norm1(vectors)
+        return norm1(self._vectors(self._bottleneck(audio)))
+
+    def _vectors(self, bottleneck: NDArray[np.float64]) -> NDArray[np.float64]:
+        vectors = pooled(bottleneck, self.every)
+        if not self.sharp:
+            return vectors
+        shares = np.exp(SHARPNESS * (vectors - vectors.max(axis=1, keepdims=True)))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def log_posteriors(self, content: NDArray[Any]) -> Array:
         """Return phone log-posteriors (natural logarithm) of released vectors.

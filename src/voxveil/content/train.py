@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from voxveil.audio.mel import log_mel
 from voxveil.config.model import TrainContentParams
-from voxveil.content.extractor import ContentExtractor
+from voxveil.content.extractor import SHARPNESS, ContentExtractor
 from voxveil.content.model import ContentModel, ContentSize, norm1_torch, pooled_frames, spread_frames
 from voxveil.content.tdnnf import constrain
 from voxveil.content.warping import warp_bands
@@ -110,7 +110,8 @@ def train_content(
     variant = params.variants[name]
     mechanism = content_mechanism(variant)
     where = device()
-    coded = isinstance(mechanism, RandomizedResponse)
+    sharp = variant.mechanism == "sharp_laplace"
+    coded = sharp or isinstance(mechanism, RandomizedResponse)
     # A code is a phone, whatever the classifier names.
     bottleneck = len(phones) if coded else params.bottleneck
     phone_of = torch.tensor([*class_phones], dtype=torch.long, device=where)
@@ -136,11 +137,12 @@ def train_content(
         encoded = pooled_frames(model.encode(mel, mask), mask, variant.every)
         sources = [PublicNoise(seed, "train_content", name, utterances[i].id, step) for i, _ in chunks]
         own = torch.zeros((), device=where)
-        if isinstance(mechanism, RandomizedResponse):
+        if coded:
             # No gradient passes a code, so the scores behind it learn to name the phone by themselves.
             scores = spread_frames(encoded, variant.every, mask.shape[1])
             own = functional.cross_entropy(scores.transpose(1, 2), spoken(labels), ignore_index=_PADDING)
-            rows = zip(encoded.detach().cpu().numpy(), sources, strict=True)
+            shown = functional.softmax(SHARPNESS * encoded, dim=2) if sharp else encoded
+            rows = zip(shown.detach().cpu().numpy(), sources, strict=True)
             told = np.stack([mechanism.perturb(row, source) for row, source in rows])
             released = torch.from_numpy(told.astype(np.float32)).to(where)
         elif isinstance(mechanism, LaplaceSimplex):
@@ -157,7 +159,7 @@ def train_content(
 
     plan = Plan(f"train_content[{name}]", seed, params.steps, params.learning_rate)
     curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
-    extractor = ContentExtractor(mechanism, model, phones, class_phones, variant.every)
+    extractor = ContentExtractor(mechanism, model, phones, class_phones, variant.every, sharp)
     description = {
         "kind": "content",
         "mechanism": variant.mechanism,

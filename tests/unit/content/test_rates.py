@@ -101,5 +101,18 @@ def test_codes_learn_to_name_phones_and_decode_through_their_noise() -> None:
         assert trained.description["every"] == every
         assert trained.extractor.size == len(PHONES)
         found[epsilon, every] = frame_accuracy(trained.extractor, unseen, 0).all
+    params = TrainContentParams(
+        hidden=32,
+        factor=12,
+        layers=2,
+        steps=60,
+        chunk_frames=60,
+        variants={"v": ContentVariant("sharp_laplace", 30.0)},
+    )
+    sharp = train_content(made, PHONES, range(len(PHONES)), params, "v", 3).extractor
+    assert sharp.sharp and sharp.loss["mechanism"] == "laplace_l1" and sharp.loss["sensitivity"] == 2.0
+    shares = sharp.before_noise(unseen[0][0])
+    assert (shares >= 0).all() and np.allclose(shares.sum(axis=1), 1.0)
+    assert frame_accuracy(sharp, unseen, 0).all > found[0.1, 1] + 0.2
     assert found[8.0, 1] > found[0.1, 1] + 0.2
     assert found[8.0, 3] > found[0.1, 1] + 0.1
