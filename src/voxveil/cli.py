@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "params": ("params", "choose a scale: params use quickstart"),
     "stage": ("stage", "run one stage of the pipeline"),
     "corpus": ("corpus", "check a corpus, or unpack a prepared split into plain files"),
+    "data": ("data", "versions of datasets: register, compare, fetch, forget a speaker"),
     "ledger": ("ledger", "show and add up what has been released"),
     "audit": ("audit", "hold mechanisms or an attack against the epsilon claimed"),
     "compare": ("compare", "hold runs against each other: differences, intervals, what is within noise"),

@@ -32,6 +32,7 @@ LAYERS = (
     ("corpus",),
     ("tracking",),
     ("training", "parallel", "processes"),
+    ("data",),
     ("loss_rule",),
     ("pitch", "content", "speaker"),
     ("systems",),
@@ -49,7 +50,7 @@ LAYERS = (
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["stage", "--help"], ["anonymize", "--help"], ["evaluate", "--help"], ["params", "--help"]],
+    [["--help"], ["stage", "--help"], ["anonymize", "--help"], ["evaluate", "--help"], ["params", "--help"], ["data", "--help"]],
 )
 def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
     code = (

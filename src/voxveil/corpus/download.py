@@ -14,7 +14,7 @@ from typing import IO
 from voxveil.errors import InputError
 from voxveil.storage.atomic import whole_directory, write_bytes
 
-__all__ = ["LIBRISPEECH_MD5", "LIBRISPEECH_URL", "fetch_archive", "fetch_subset"]
+__all__ = ["LIBRISPEECH_MD5", "LIBRISPEECH_URL", "extract_archive", "fetch_archive", "fetch_subset"]
 
 #: OpenSLR 12.
 LIBRISPEECH_URL = "https://www.openslr.org/resources/12"
@@ -68,7 +68,7 @@ def fetch_subset(
     archive = folder / f".{name}.tar.gz.partial"
     fetch_archive(f"{url}/{name}.tar.gz", archive, expected, report)
     with whole_directory(folder / name) as place:
-        _extract(archive, name, place, folder)
+        extract_archive(archive, name, place, folder)
     archive.unlink()
     return True
 
@@ -115,8 +115,12 @@ def _receive(reply: http.client.HTTPResponse, path: Path, url: str, start: int, 
         raise InputError(f"{url}: download stopped ({done} of {total} bytes); run again to go on from there")
 
 
-def _extract(archive: Path, name: str, place: Path, folder: Path) -> None:
-    """Unpack ``LibriSpeech/NAME/...`` into ``place`` and ``LibriSpeech/*.TXT`` into ``folder``."""
+def extract_archive(archive: Path, name: str, place: Path, folder: Path) -> None:
+    """Unpack ``LibriSpeech/NAME/...`` into ``place`` and ``LibriSpeech/*.TXT`` into ``folder``.
+
+    Raises:
+        InputError: It cannot be unpacked, points outside, or holds no such folder.
+    """
     found = False
     try:
         with tarfile.open(archive, "r:gz") as tar:

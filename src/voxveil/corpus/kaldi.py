@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from voxveil.corpus.sharded import ShardedSource, open_shards
 from voxveil.corpus.source import Clip, FileSource, check_clips
 from voxveil.errors import InputError
+from voxveil.storage.shards import ShardReader
 
 __all__ = ["read_kaldi"]
 
@@ -32,6 +34,8 @@ def read_kaldi(folder: Path) -> FileSource:
     speakers = _table(folder / "utt2spk")
     sexes = _table(folder / "spk2gender")
     texts = _table(folder / "text", blank=True) if (folder / "text").is_file() else {}
+    subsets = _table(folder / "utt2subset") if (folder / "utt2subset").is_file() else {}
+    shards: ShardReader | None = None
     clips = []
     for utterance, (source, line) in files.items():
         where = f"{folder / 'wav.scp'}:{line}"
@@ -40,10 +44,9 @@ def read_kaldi(folder: Path) -> FileSource:
                 f"{where}: utterance {utterance} is a command, not a file; commands are never run"
             )
         if ".tar/" in source:
-            raise InputError(
-                f"{where}: utterance {utterance} lies in a tar shard;"
-                " 'voxveil corpus unpack' makes plain files"
-            )
+            shards = open_shards(folder) if shards is None else shards
+            if utterance not in shards:
+                raise InputError(f"{where}: utterance {utterance} is not in the shards of {folder}")
         if utterance not in speakers:
             raise InputError(f"{where}: utterance {utterance} is not in {folder / 'utt2spk'}")
         speaker = speakers[utterance][0]
@@ -53,13 +56,17 @@ def read_kaldi(folder: Path) -> FileSource:
         if sex.lower() not in _SEXES:
             raise InputError(f"{folder / 'spk2gender'}:{sex_line}: must be f or m, got {sex!r}")
         text = texts.get(utterance, ("", 0))[0].upper()
-        clips.append(Clip(utterance, speaker, _SEXES[sex.lower()], text, "", folder / source))
+        subset = subsets.get(utterance, ("", 0))[0]
+        clips.append(Clip(utterance, speaker, _SEXES[sex.lower()], text, subset, folder / source))
     for utterance, (_, line) in speakers.items():
         if utterance not in files:
             raise InputError(f"{folder / 'utt2spk'}:{line}: utterance {utterance} is not in wav.scp")
     if not clips:
         raise InputError(f"{folder / 'wav.scp'}: no utterances")
-    return FileSource(folder.resolve().name, check_clips(clips, str(folder)))
+    ordered = check_clips(clips, str(folder))
+    if shards is not None:
+        return ShardedSource(folder.resolve().name, ordered, shards=shards)
+    return FileSource(folder.resolve().name, ordered)
 
 
 def _table(path: Path, *, blank: bool = False) -> dict[str, tuple[str, int]]:

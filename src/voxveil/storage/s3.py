@@ -38,6 +38,7 @@ def s3_client(
     connect_timeout: int = 5,
     read_timeout: int = 60,
     attempts: int = 3,
+    keys: tuple[str, str, str] | None = None,
 ) -> Any:
     """Return an S3 client.
 
@@ -47,6 +48,7 @@ def s3_client(
         connect_timeout: Seconds.
         read_timeout: Seconds.
         attempts: Tries of one request.
+        keys: Access key, secret key and session token (may be empty); by default what boto3 finds.
     """
     session = s3_session()
     from botocore.config import Config
@@ -62,4 +64,13 @@ def s3_client(
         response_checksum_validation="when_required",
     )
     place = region or session.region_name or "us-east-1"
-    return session.client("s3", endpoint_url=address or None, region_name=place, config=options)
+    access, secret, token = keys or ("", "", "")
+    return session.client(
+        "s3",
+        endpoint_url=address or None,
+        region_name=place,
+        config=options,
+        aws_access_key_id=access or None,
+        aws_secret_access_key=secret or None,
+        aws_session_token=token or None,
+    )

@@ -69,8 +69,14 @@ class ShardWriter:
         self._count = 0
         self._tar: tarfile.TarFile | None = None
 
-    def add(self, item: str, data: bytes) -> str:
-        """Append one item; return its address ``STEM-000.tar/ITEM.SUFFIX``."""
+    def add(self, item: str, data: bytes, suffix: str = "") -> str:
+        """Append one item; return its address ``STEM-000.tar/ITEM.SUFFIX``.
+
+        Args:
+            item: Its id.
+            data: Its bytes.
+            suffix: Of this member, where it differs from the others'.
+        """
         if "/" in item or item in {"", ".", ".."}:
             raise InputError(f"item id {item!r} cannot be stored: it must be a plain name without '/'")
         if self._count % MAX_ITEMS == 0:
@@ -78,7 +84,7 @@ class ShardWriter:
             self._tar = tarfile.open(self._path(self._count // MAX_ITEMS), "w", format=tarfile.GNU_FORMAT)  # noqa: SIM115
         if self._tar is None:
             raise RuntimeError("shard is closed")
-        info = tarfile.TarInfo(f"{item}.{self._suffix}")
+        info = tarfile.TarInfo(f"{item}.{suffix or self._suffix}")
         info.size, info.mode = len(data), 0o644
         self._tar.addfile(info, io.BytesIO(data))
         address = f"{self._path(self._count // MAX_ITEMS).name}/{info.name}"

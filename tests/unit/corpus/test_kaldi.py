@@ -42,7 +42,7 @@ def test_reads_files_speakers_sexes_and_texts(corpus: Path) -> None:
         ("spk2gender", "anna f\nben x\n", "spk2gender:2: must be f or m, got 'x'"),
         ("wav.scp", "u1 a.wav\nu1 a.wav\n", "wav.scp:2: u1 is there twice"),
         ("wav.scp", "u1\n", "wav.scp:1: must be 'ID VALUE'"),
-        ("wav.scp", "u1 audio-000.tar/u1.flac\nu2 a.wav\n", "voxveil corpus unpack"),
+        ("wav.scp", "u1 audio-000.tar/u1.flac\nu2 a.wav\n", "wav.scp:1: utterance u1 is not in the shards"),
         ("segments", "u1 rec 0 1\n", "segments table are not supported"),
     ],
 )

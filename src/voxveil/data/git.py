@@ -1,0 +1,77 @@
+"""What Git knows, asked of the ``git`` program: one line per fault, nothing changed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from voxveil.data.errors import DataError, one_line
+
+__all__ = ["file_at", "files_at", "git", "refs", "resolve"]
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Run ``git ARGUMENTS`` in ``root`` and return what it prints.
+
+    Raises:
+        DataError: With Git's own reason, and what to do where the tree belongs to somebody else.
+    """
+    try:
+        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
+    except FileNotFoundError:
+        raise DataError("git is not installed; dataset versions are found through it") from None
+    if result.returncode == 0:
+        return result.stdout.decode("utf-8", "replace")
+    reason = result.stderr.decode("utf-8", "replace")
+    if "dubious ownership" in reason:
+        raise DataError(
+            f"{root}: belongs to another user, so git refuses it; if you trust it:"
+            f" git config --global --add safe.directory {root}"
+        )
+    if "not a git repository" in reason:
+        raise DataError(
+            f"{root}: not a git repository; dataset versions are git revisions"
+            " ('voxveil data get --repo URL' fetches one without a clone)"
+        )
+    raise DataError(f"git {arguments[0]}: {one_line(reason) or 'failed'}")
+
+
+def resolve(root: Path, revision: str) -> str:
+    """Return the full commit id of a revision.
+
+    Raises:
+        DataError: There is no such revision.
+    """
+    if revision.startswith("-"):
+        raise DataError(f"{revision!r}: not a git revision")
+    git(root, "rev-parse", "--git-dir")
+    try:
+        return git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").strip()
+    except DataError:
+        raise DataError(f"{revision}: no such git revision here (git fetch first?)") from None
+
+
+def files_at(root: Path, revision: str, folder: str) -> list[str]:
+    """Return the names of the files directly in ``folder`` at a revision, sorted; none if it is absent."""
+    listed = git(root, "ls-tree", "-z", "--name-only", revision, f"./{folder}/")
+    return sorted(Path(path).name for path in listed.split("\0") if path)
+
+
+def file_at(root: Path, revision: str, path: str) -> str:
+    """Return the text of a file (path relative to ``root``) at a revision."""
+    return git(root, "show", f"{revision}:./{path}")
+
+
+def refs(root: Path) -> dict[str, str]:
+    """Return every branch, remote branch and tag (full name) with its commit."""
+    form = "%(refname) %(objectname) %(*objectname) %(symref)"
+    found = {}
+    for line in git(
+        root, "for-each-ref", f"--format={form}", "refs/heads", "refs/remotes", "refs/tags"
+    ).split("\n"):
+        name, _, rest = line.partition(" ")
+        commit, _, more = rest.partition(" ")
+        peeled, _, symbolic = more.partition(" ")
+        if name and not symbolic:
+            found[name] = peeled or commit
+    return found

@@ -1,0 +1,260 @@
+"""Consent withdrawn: everything that holds a speaker is found, their speech goes, the others' stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from made_datasets import commit, digests, shell, write_kaldi, write_libri
+from voxveil.audio.io import encode_flac
+from voxveil.cli import main
+from voxveil.corpus.opening import open_folder
+from voxveil.corpus.split import SplitWriter, Utterance
+from voxveil.data import forgetting
+from voxveil.privacy import Entry, LaplaceCube
+from voxveil.privacy.ledger import Ledger
+from voxveil.storage.atomic import write_json
+from voxveil.storage.done import finish
+
+
+def data(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    status = main(["data", *arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return status, out, err
+
+
+def add(capsys: pytest.CaptureFixture[str], name: str, folder: Path, *more: str) -> None:
+    assert data(capsys, "add", name, str(folder), *more)[0] == 0
+
+
+def stored(folder: Path) -> set[bytes]:
+    return {path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def make_outputs(project: Path) -> None:
+    """Write a prepared split with speaker 20, scores of theirs, and an output of somebody else."""
+    public = project / "outputs/prepare/public"
+    audio = np.random.default_rng(0).normal(0, 0.1, 1600)
+    for name, speaker in (("pool", "20"), ("extractor", "21")):
+        with SplitWriter(public / name) as writer:
+            item = f"{speaker}-7-0000"
+            writer.add(Utterance(item, speaker, "F", 1600), encode_flac(audio, item)[0])
+    write_json(public / "corpus.json", {"revision": "c0ffee" * 8})
+    finish(public, "prepare", None)
+    score = project / "outputs/score/anon/ecapa"
+    score.mkdir(parents=True)
+    np.savez(score / "rank.npz", input_labels=np.array(["20-7-0001"]), scores=np.zeros((1, 1)))
+    finish(score, "score", "anon")
+    other = project / "outputs/score/original/ecapa"
+    other.mkdir(parents=True)
+    # A number that looks like the id is no trace of the speaker, nor is a longer id.
+    (other / "scores.txt").write_text("x 120-7-0000 20\n")
+    write_json(other / "metrics.json", {"count": 20})
+    finish(other, "score", "original")
+
+
+def test_everything_that_holds_a_speaker_is_listed(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(capsys, "clinic", write_libri(tmp_path / "one", {"20": "F", "21": "M"}), "--private")
+    one = commit(project, "one")
+    shell(project, "git", "switch", "-qc", "side")
+    add(capsys, "clinic", write_libri(tmp_path / "two", {"20": "F", "21": "M", "22": "F"}))
+    two = commit(project, "two")
+    shell(project, "git", "switch", "-q", "main")
+    shell(project, "dvc", "checkout", "--force")
+    add(capsys, "clinic", write_libri(tmp_path / "three", {"21": "M"}))
+    three = commit(project, "three")
+    make_outputs(project)
+    (project / "dvc.yaml").write_text("stages: {}\n")
+    loss = LaplaceCube(3.0).loss_for((16, 10))
+    for speaker, item in (("20", "x"), (None, "20-7-0001"), ("21", "y")):
+        entries = [Entry(item, "a" * 64, 10, {"pitch": loss}, speaker)]
+        Ledger.open(purpose="release", system="anon").announce(entries)
+    before = digests(project)
+    status, out, err = data(capsys, "forget", "20")
+    assert status == 0, err
+    assert one[:12] in out and two[:12] in out and three[:12] not in out
+    assert "now in: no dataset" in out
+    assert "outputs: 2" in out
+    assert "outputs/prepare/public (prepare): pool/" in out and "extractor" not in out
+    assert "outputs/score/anon/ecapa (score): rank.npz" in out and "original" not in out
+    assert "releases in the register: 2" in out
+    assert "no MLflow store here" in out
+    assert "dvc gc --workspace --all-branches --all-tags --cloud --force" in out
+    assert "what stays:" in out
+    assert digests(project) == before
+    # Asked to delete, it refuses while a branch holds them.
+    status, out, err = data(capsys, "forget", "20", "--gc")
+    assert status == 2 and "branch side holds the speaker" in out + err
+    assert "held" not in err and digests(project) == before
+    status, out, _ = data(capsys, "forget", "99")
+    assert status == 0 and "dataset versions: none" in out and "what stays" not in out
+    assert "nothing was changed" in data(capsys, "forget", "99", "--yes")[2]
+
+
+def test_a_speaker_leaves_and_their_audio_is_deleted(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = write_libri(tmp_path / "one", {"20": "F", "21": "M", "200": "F"})
+    (corpus / "notes.txt").write_text("20-7-0001 coughs\n21-7-0000 is fine\n")
+    add(capsys, "clinic", corpus, "--private")
+    commit(project, "one")
+    shell(project, "git", "tag", "v1")
+    shell(project, "dvc", "push")
+    theirs = {path.read_bytes() for path in (corpus / "part/20").rglob("*.flac")}
+    others = {path.read_bytes() for path in (corpus / "part/200").rglob("*.flac")}
+    status, out, err = data(capsys, "forget", "20", "--yes")
+    assert status == 0, err
+    assert "2 speakers (1 F, 1 M), 4 utterances" in out and "private" in out
+    folder = project / "data/clinic"
+    assert {clip.speaker for clip in open_folder(folder).clips} == {"21", "200"}
+    assert "20 |" not in (folder / "SPEAKERS.TXT").read_text().splitlines()[1]
+    assert (folder / "SPEAKERS.TXT").read_text().startswith("; comment\n")
+    # A chapter is no reader: 200 is the chapter that 20 read, and also somebody's id.
+    assert (folder / "CHAPTERS.TXT").read_text() == "210 | 21 | 1 | part\n2000 | 200 | 1 | part\n"
+    assert (folder / "notes.txt").read_text() == "21-7-0000 is fine\n"
+    assert not theirs & stored(folder) and others <= stored(folder)
+    assert "\t20\t" not in (project / "data/clinic.manifest.tsv").read_text()
+    commit(project, "without 20")
+    shell(project, "dvc", "push")
+    assert theirs <= stored(tmp_path / "store")
+    status, out, err = data(capsys, "forget", "20", "--gc")
+    assert status == 2 and "tag v1 holds the speaker: git tag -d v1" in err
+    assert theirs <= stored(tmp_path / "store")
+    shell(project, "git", "tag", "-d", "v1")
+    status, out, err = data(capsys, "forget", "20", "--gc")
+    assert status == 0, err
+    assert "Git: 1 revisions name them" in out
+    for place in (tmp_path / "store", project / ".dvc/cache", folder):
+        assert not theirs & stored(place)
+        assert others <= stored(place)
+    # The others' version is whole: a clone gets it.
+    shutil.rmtree(project / ".dvc/cache")
+    assert data(capsys, "get", "clinic", "--rev", "main", "--out", str(tmp_path / "got"))[0] == 0
+
+
+@pytest.mark.parametrize("shards", [(), ("--shards",)])
+def test_a_kaldi_corpus_forgets(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], shards: tuple[str, ...]
+) -> None:
+    corpus = write_kaldi(tmp_path / "in", {"a-1": "anna", "b-1": "bea", "b-2": "bea"})
+    (corpus / "spk2utt").write_text("anna a-1\nbea b-1 b-2\n")
+    add(capsys, "clinic", corpus, *shards)
+    commit(project, "one")
+    theirs = {(corpus / f"audio/{name}.wav").read_bytes() for name in ("b-1", "b-2")}
+    assert data(capsys, "forget", "bea", "--yes")[0] == 0
+    folder = project / "data/clinic"
+    assert [clip.id for clip in open_folder(folder).clips] == ["a-1"]
+    assert not any(audio[44:] in content for audio in theirs for content in stored(folder))
+    for path in folder.iterdir():
+        assert path.is_dir() or b"b-1" not in path.read_bytes()
+    assert json.loads((project / "data/clinic.json").read_text())["storage"] == (
+        "shards" if shards else "files"
+    )
+    # Nobody is left after the last.
+    commit(project, "two")
+    before = digests(project / "data")
+    status, _, err = data(capsys, "forget", "anna", "--yes")
+    assert status == 2 and "its only speaker" in err
+    assert digests(project / "data") == before
+
+
+def test_a_trace_that_stays_stops_everything(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(capsys, "clinic", write_libri(tmp_path / "in", {"20": "F", "21": "M"}))
+    add(capsys, "other", write_libri(tmp_path / "again", {"20": "F", "21": "M"}, salt=1))
+    commit(project, "one")
+    before = digests(project)
+    monkeypatch.setattr(forgetting, "_about", lambda *_: False)
+    monkeypatch.setattr(forgetting, "names_speaker", lambda *_: True)
+    status, _, err = data(capsys, "forget", "20", "--yes")
+    assert status == 2 and "would still name them" in err and "nothing was changed" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(project)
+    unlocked = {name: digest for name, digest in digests(project).items() if "/tmp/" not in name}
+    assert unlocked == {name: digest for name, digest in before.items() if "/tmp/" not in name}
+    # An id may be another person's elsewhere.
+    assert data(capsys, "forget", "20", "--yes", "--dataset", "other")[0] == 0
+    assert (project / "data/clinic/part/20").exists() and not (project / "data/other/part/20").exists()
+
+
+def test_data_that_is_not_here_is_asked_for(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(capsys, "clinic", write_libri(tmp_path / "in", {"20": "F", "21": "M"}))
+    commit(project, "one")
+    shutil.rmtree(project / "data/clinic")
+    status, _, err = data(capsys, "forget", "20", "--yes")
+    assert status == 2 and "dvc pull data/clinic.dvc" in err
+
+
+def test_data_only_a_remote_branch_has_is_not_deleted(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(capsys, "clinic", write_libri(tmp_path / "in", {"20": "F", "21": "M"}))
+    commit(project, "one")
+    add(capsys, "clinic", write_libri(tmp_path / "b", {"21": "M"}))
+    commit(project, "two")
+    shell(project, "git", "branch", "colleague")
+    clone = tmp_path / "clone"
+    shell(tmp_path, "git", "clone", "-q", str(project), str(clone))
+    monkeypatch.chdir(clone)
+    shell(project, "git", "switch", "-q", "colleague")
+    (project / "note").write_text("x")
+    commit(project, "three")
+    shell(clone, "git", "fetch", "-q")
+    status, _, err = data(capsys, "forget", "20", "--gc")
+    assert status == 2 and "git branch colleague origin/colleague" in err
+
+
+def test_mlflow_runs_are_found_by_hash_and_deleted(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow")
+    from mlflow.entities import Dataset, DatasetInput
+    from mlflow.tracking import MlflowClient
+
+    add(capsys, "clinic", write_libri(tmp_path / "in", {"20": "F", "21": "M"}))
+    commit(project, "one")
+    digest = json.loads((project / "data/clinic.json").read_text())["manifest_sha256"]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/m.db")
+    client = MlflowClient(f"sqlite:///{tmp_path}/m.db")
+    experiment = client.create_experiment("team", f"file://{tmp_path}/artifacts")
+    tagged = client.create_run(experiment, run_name="tagged", tags={"voxveil.data_revision": digest})
+    logged = client.create_run(experiment, run_name="logged")
+    entity = Dataset("clinic", digest[:36], "local", "{}", None, None)
+    client.log_inputs(logged.info.run_id, [DatasetInput(entity, [])])
+    training = client.create_run(experiment, run_name="training")
+    client.set_tag(tagged.info.run_id, "voxveil.training.x", training.info.run_id)
+    # A published run names the private side only, whichever side the speaker is on.
+    make_outputs(project)
+    write_json(project / "outputs/prepare/private/corpus.json", {"revision": "d" * 64})
+    finish(project / "outputs/prepare/private", "prepare", None)
+    published = client.create_run(experiment, run_name="published", tags={"voxveil.data_revision": "d" * 64})
+    other = client.create_run(experiment, run_name="other", tags={"voxveil.data_revision": "f" * 64})
+    status, out, err = data(capsys, "forget", "20")
+    assert status == 0, err
+    ids = {run.info.run_id for run in (tagged, logged, training, published)}
+    assert all(f"mlflow runs delete --run-id {each}" in out for each in ids)
+    assert other.info.run_id not in out
+    assert data(capsys, "forget", "20", "--yes")[0] == 0
+    commit(project, "two")
+    status, out, err = data(capsys, "forget", "20", "--gc")
+    assert status == 1 and "4 runs removed for good" in out, err
+    assert "still there: outputs/prepare/public; 'dvc repro'" in out
+    assert [run.info.run_id for run in client.search_runs([experiment], run_view_type=3)] == [
+        other.info.run_id
+    ]
+    # A server that is away is a gap, said and in the exit status.
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    status, out, _ = data(capsys, "forget", "20")
+    assert status == 1 and "not searched: MLflow at http://127.0.0.1:9" in out
