@@ -7,6 +7,7 @@ import json
 import secrets
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,9 @@ def test_a_version_goes_from_clone_to_clone(
     assert digests(project / "data/clinic") == digests(corpus)
     # A third has nothing but the addresses.
     monkeypatch.chdir(tmp_path)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     for revision, wanted in (("v1", before), ("main", digests(corpus))):
         status, _, err = data(
             capsys,
@@ -128,6 +132,8 @@ def test_a_version_goes_from_clone_to_clone(
         )
         assert status == 0, err
         assert digests(tmp_path / f"got-{revision}") == wanted
+        # No clone and no speech stays among the temporary files.
+        assert list(scratch.iterdir()) == []
 
 
 def test_a_missing_object_is_named(

@@ -50,7 +50,14 @@ LAYERS = (
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["stage", "--help"], ["anonymize", "--help"], ["evaluate", "--help"], ["params", "--help"], ["data", "--help"]],
+    [
+        ["--help"],
+        ["stage", "--help"],
+        ["anonymize", "--help"],
+        ["evaluate", "--help"],
+        ["params", "--help"],
+        ["data", "--help"],
+    ],
 )
 def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
     code = (

@@ -188,7 +188,7 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from voxveil.data.history import all_versions, versions_at
+    from voxveil.data.history import all_versions, uncommitted, versions_at
     from voxveil.data.listing import print_json, print_table
     from voxveil.data.place import find_root
 
@@ -203,6 +203,9 @@ def _list(args: argparse.Namespace) -> int:
             f"no version of dataset {missing[0]} {'at ' + args.rev if args.rev else 'in history'}"
         )
     (print_json if args.json else print_table)(versions)
+    if not args.json and args.rev is None:
+        for name in uncommitted(root):
+            print(f"{name}: the version in the work tree is not committed")
     return 1 if any(version.fault for version in versions) else 0
 
 

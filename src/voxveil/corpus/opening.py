@@ -9,6 +9,7 @@ from voxveil.config.model import PrepareParams
 from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSource
 from voxveil.corpus.source import Clip, Source
 from voxveil.errors import InputError
+from voxveil.storage.atomic import read_json
 
 __all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets"]
 
@@ -32,6 +33,7 @@ def _open_source(params: PrepareParams, seed: int) -> Source:
     folder = Path(params.source)
     if not folder.is_absolute():
         _require_tracked(folder)
+    _require_secrecy(folder, params.public)
     return open_folder(folder)
 
 
@@ -42,6 +44,15 @@ def _require_tracked(folder: Path) -> None:
             f"prepare.source: {folder} is relative and DVC does not track it; give an absolute path,"
             f" or 'dvc add {folder}'"
         )
+
+
+def _require_secrecy(folder: Path, public: bool) -> None:
+    """Refuse to publish what was registered as private ('voxveil data add --private')."""
+    summary = folder.with_name(f"{folder.name}.json")
+    if public and folder.with_name(f"{folder.name}.manifest.tsv").is_file() and summary.is_file():
+        content = read_json(summary)
+        if isinstance(content, dict) and content.get("public") is False:
+            raise InputError(f"prepare.public: must be false, dataset {folder} is private ({summary})")
 
 
 def open_folder(folder: Path) -> Source:

@@ -199,7 +199,9 @@ class Bucket:
         except DataError:
             raise
         except Exception as error:  # botocore's faults have no common base
-            if type(error).__module__.partition(".")[0] not in ("botocore", "boto3", "urllib3", "builtins"):
+            # ValueError: boto3's word for an endpoint that is no address.
+            of_boto = type(error).__module__.partition(".")[0] in ("botocore", "boto3", "urllib3")
+            if not of_boto and not isinstance(error, OSError | ValueError):
                 raise
             raise DataError(f"{self.shown}: cannot {what} it: {_reason(error)}") from None
 

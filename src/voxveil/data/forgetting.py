@@ -71,7 +71,7 @@ def forget_speaker(place: Place, speaker: str, reports: Reports) -> Face:
             if isinstance(source, ShardedSource):
                 rows = pack_corpus(source, out, kept, reports(len(kept)))
             else:
-                _copy_without(place.folder, out, speaker, gone)
+                _copy_without(place.folder, out, speaker, gone, kept)
                 rows = corpus_rows(open_folder(out), reports(len(kept)))
             _require_gone(out, speaker, gone, kept, rows)
             place.unfinished.parent.mkdir(parents=True, exist_ok=True)
@@ -79,12 +79,14 @@ def forget_speaker(place: Place, speaker: str, reports: Reports) -> Face:
         return finish_version(place, rows, public=face.public, storage=face.storage)
 
 
-def _copy_without(folder: Path, out: Path, speaker: str, gone: Sequence[Clip]) -> None:
+def _copy_without(folder: Path, out: Path, speaker: str, gone: Sequence[Clip], kept: Sequence[Clip]) -> None:
     utterances = {clip.id for clip in gone}
     audio = {clip.path.absolute() for clip in gone if clip.path is not None}
+    # A folder of that name may also be somebody else's chapter.
+    shared = {each for clip in kept if clip.path is not None for each in clip.path.absolute().parents}
     for inner in corpus_files(folder):
         if (
-            speaker in inner.parts[:-1]
+            any(each.name == speaker and (folder / each).absolute() not in shared for each in inner.parents)
             or (folder / inner).absolute() in audio
             or any(inner.name.startswith(f"{each}.") for each in _heads(inner.name) & utterances)
         ):
@@ -105,14 +107,18 @@ def _heads(name: str) -> set[str]:
 
 
 def _about(line: str, table: str, speaker: str, utterances: set[str]) -> bool:
-    """Return whether a line of a table is about the speaker."""
+    """Return whether a line of a table is about the speaker.
+
+    A number at the start of a line is a speaker only in tables of speakers: a transcript may begin with it.
+    """
     if not utterances.isdisjoint(_WORD.findall(line)):
         return True
-    if "|" in line:
-        # LibriSpeech's CHAPTERS.TXT begins with the chapter, every other table with the reader.
-        fields = [field.strip() for field in line.split("|")]
-        return fields[1 if table.upper().startswith("CHAPTERS") else 0] == speaker
-    return line.strip().partition(" ")[0] == speaker
+    if table.startswith("spk2"):
+        return line.split()[:1] == [speaker]
+    fields = [field.strip() for field in re.split(r"[|\t]", line)]
+    if table.upper().startswith("CHAPTERS"):
+        return fields[1:2] == [speaker]
+    return table.upper().startswith("SPEAKERS") and fields[0] == speaker
 
 
 def _require_gone(

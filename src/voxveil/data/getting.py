@@ -60,17 +60,22 @@ def _opened(repository: str, revision: str) -> Iterator[Any]:
         os.environ.setdefault(key, value)
     logging.getLogger("dvc").setLevel(logging.CRITICAL)
     from dvc.api import DVCFileSystem
+    from dvc.repo.open_repo import clean_repos
 
     try:
-        files = DVCFileSystem(repository, rev=revision)
-        # It is opened only when asked for.
-        files.repo.get_rev()
-    except Exception as error:  # DVC, Git and network faults have no common base
-        raise DataError(f"{repository}@{revision}: cannot be opened ({_reason(error)})") from None
-    try:
-        yield files
+        try:
+            files = DVCFileSystem(repository, rev=revision)
+            # It is opened only when asked for.
+            files.repo.get_rev()
+        except Exception as error:  # DVC, Git and network faults have no common base
+            raise DataError(f"{repository}@{revision}: cannot be opened ({_reason(error)})") from None
+        try:
+            yield files
+        finally:
+            files.close()
     finally:
-        files.close()
+        # Else a clone, and speech, would stay in the folder of temporary files.
+        clean_repos()
 
 
 def _face(files: Any, name: str, where: str) -> tuple[Face, str]:

@@ -15,7 +15,7 @@ from voxveil.data.git import file_at, files_at, git, resolve
 from voxveil.data.place import FOLDER, check_name
 from voxveil.errors import InputError
 
-__all__ = ["Version", "all_versions", "names_at", "rows_at", "versions_at"]
+__all__ = ["Version", "all_versions", "names_at", "rows_at", "uncommitted", "versions_at"]
 
 _SUMMARY, _MANIFEST = ".json", ".manifest.tsv"
 
@@ -72,6 +72,14 @@ def all_versions(root: Path, names: Sequence[str] = (), *, everywhere: bool = Fa
     start = ["--all", "HEAD"] if everywhere else ["HEAD"]
     wanted = [check_name(name) for name in names] or _names_ever(root, start)
     return [version for name in wanted for version in _history(root, name, start)]
+
+
+def uncommitted(root: Path) -> list[str]:
+    """Return the datasets whose summary in the work tree is in no commit, sorted."""
+    listed = git(
+        root, "status", "--porcelain", "--untracked-files=all", "--", f":(glob){FOLDER}/*{_MANIFEST}"
+    )
+    return sorted({Path(line[3:]).name.removesuffix(_MANIFEST) for line in listed.split("\n") if line})
 
 
 def rows_at(root: Path, name: str, revision: str) -> tuple[Row, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from made_datasets import commit, digests, shell, write_kaldi, write_libri
+from made_datasets import commit, digests, shell, speech, write_kaldi, write_libri
 from voxveil.audio.io import encode_flac
 from voxveil.cli import main
 from voxveil.corpus.opening import open_folder
@@ -164,6 +164,36 @@ def test_a_kaldi_corpus_forgets(
     status, _, err = data(capsys, "forget", "anna", "--yes")
     assert status == 2 and "its only speaker" in err
     assert digests(project / "data") == before
+
+
+def test_a_number_is_a_speaker_only_where_speakers_stand(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # LibriTTS; 20 is a speaker, a chapter of 21, and how a transcript of 21 begins.
+    corpus = tmp_path / "in"
+    for speaker in ("20", "21"):
+        place = corpus / "part" / speaker / "20"
+        name = f"{speaker}_20_000001_000000"
+        speech(place / f"{name}.wav", int(speaker))
+        (place / f"{name}.normalized.txt").write_text("20 years ago\n")
+    (corpus / "SPEAKERS.txt").write_text("20 | F | part | 1 | A\n21 | M | part | 1 | B\n")
+    (corpus / "speakers.tsv").write_text("READER\tGENDER\n20\tF\n21\tM\n")
+    (corpus / "BOOKS.txt").write_text("20 | A book\n")
+    add(capsys, "clinic", corpus)
+    commit(project, "one")
+    status, _, err = data(capsys, "forget", "20", "--yes")
+    assert status == 0, err
+    left = {
+        name: (project / "data/clinic" / name).read_text()
+        for name in digests(project / "data/clinic")
+        if not name.endswith("wav")
+    }
+    assert left == {
+        "part/21/20/21_20_000001_000000.normalized.txt": "20 years ago\n",
+        "SPEAKERS.txt": "21 | M | part | 1 | B\n",
+        "speakers.tsv": "READER\tGENDER\n21\tM\n",
+        "BOOKS.txt": "20 | A book\n",
+    }
 
 
 def test_a_trace_that_stays_stops_everything(

@@ -39,6 +39,7 @@ def test_two_versions_are_listed_compared_and_fetched(
     assert "2 speakers (1 F, 1 M), 4 utterances" in out and "private" in out
     assert "git add data/clinic.dvc data/clinic.manifest.tsv data/clinic.json data/.gitignore" in out
     assert digests(project / "data/clinic") == digests(corpus)
+    assert "clinic: the version in the work tree is not committed" in run_data(capsys, "list")[1]
     first_face = (project / "data/clinic.manifest.tsv").read_bytes()
     one = commit(project, "one")
     shell(project, "dvc", "push")
