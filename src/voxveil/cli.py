@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "hold mechanisms or an attack against the epsilon claimed"),
     "compare": ("compare", "hold runs against each other: differences, intervals, what is within noise"),
     "track": ("track", "publish finished results to MLflow, find an experiment's runs"),
+    "model": ("model", "register a model for the team, or fetch one"),
+    "stack": ("stack", "PostgreSQL, S3 and MLflow for a team, on one machine without Docker"),
     "pipeline": ("pipeline", "compile the Kubeflow pipelines"),
 }
 

@@ -1,24 +1,21 @@
-"""Real servers on loopback, started and stopped by the tests."""
+"""Real servers on loopback: those of ``voxveil stack``, one set for the session, started when asked for."""
 
 from __future__ import annotations
 
-import glob
-import json
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-KEY, SECRET = "tests-key", "tests-secret"
+from made_outputs import SYSTEMS, Made, evaluate, make_outputs
+from voxveil.stack.local import MLflow, Stack
+from voxveil.stack.postgres import Postgres
+from voxveil.stack.processes import free_port
+from voxveil.stack.seaweedfs import SeaweedFS
+from voxveil.stages.run import run_stage
 
 
 def absent(what: str) -> None:
@@ -28,135 +25,85 @@ def absent(what: str) -> None:
     pytest.skip(f"{what} is not installed (tests/services/prepare.sh)")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait(ready: Callable[[], bool], process: subprocess.Popen, log: Path, seconds: float = 240) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if process.poll() is not None:
-            break
-        try:
-            if ready():
-                return
-        except Exception:
-            pass
-        time.sleep(0.3)
-    process.kill()
-    pytest.fail(f"server did not start:\n{log.read_text()[-3000:]}")
-
-
-@dataclass(frozen=True)
-class S3:
-    endpoint: str
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
-
-    def client(self):
-        import boto3
-        from botocore.config import Config
-
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id=KEY,
-            aws_secret_access_key=SECRET,
-            region_name="us-east-1",
-            config=Config(s3={"addressing_style": "path"}),
-        )
-
-
 @pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
-    weed = Path(sys.executable).with_name("weed")
-    if not weed.is_file():
-        absent("seaweedfs")
-    folder = tmp_path_factory.mktemp("s3")
-    identity = {
-        "name": "tests",
-        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-    }
-    (folder / "ids.json").write_text(json.dumps({"identities": [identity]}))
-    master, volume, filer, port = (free_port() for _ in range(4))
-    log = folder / "log"
-    command = [
-        str(weed), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
-        f"-master.port={master}", f"-master.port.grpc={free_port()}",
-        f"-volume.port={volume}", f"-volume.port.grpc={free_port()}",
-        "-filer", f"-filer.port={filer}", f"-filer.port.grpc={free_port()}",
-        "-s3", f"-s3.port={port}", f"-s3.port.grpc={free_port()}", f"-s3.config={folder / 'ids.json'}",
-        "-master.volumeSizeLimitMB=64", "-volume.max=500", "-master.telemetry=false",
-    ]  # fmt: skip
-    with log.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-    server = S3(f"http://127.0.0.1:{port}")
-    wait(lambda: bool(server.client().create_bucket(Bucket="probe")), process, log)
-    yield server
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not found:
-        absent("postgresql")
-    tools = Path(found[-1])
-    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/voxveil-pg.XXXXXX"], text=True).strip())
-    (folder / "password").write_text("tests-password")
-    port = free_port()
-    if os.getuid() == 0:
-        shutil.chown(folder, "postgres")
-        shutil.chown(folder / "password", "postgres")
-    as_owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    data = folder / "data"
-
-    def run(*command: str) -> None:
-        subprocess.run([*as_owner, *command], check=True, capture_output=True, cwd=folder)
-
-    run(
-        str(tools / "initdb"), "-D", str(data), "-A", "scram-sha-256", "-U", "mlflow",
-        f"--pwfile={folder / 'password'}",
-    )  # fmt: skip
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    run(str(tools / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
-    yield f"postgresql+psycopg2://mlflow:tests-password@127.0.0.1:{port}/postgres"
-    run(str(tools / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+def stack() -> Iterator[Stack]:
+    """The stack's data folder and ports; nothing runs yet."""
+    # Not below pytest's folder, which the user that PostgreSQL runs as may not enter.
+    folder = Path(tempfile.mkdtemp(prefix="voxveil-stack."))
+    folder.chmod(0o755)
+    made = Stack(folder, {name: free_port() for name in ("postgres", "s3", "mlflow")})
+    yield made
+    made.down(seconds=1)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def mlflow_server(postgres: str, s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An MLflow server over PostgreSQL and S3, artifacts by proxy: the team's set-up."""
-    s3.client().create_bucket(Bucket="mlflow")
-    port, log = free_port(), tmp_path_factory.mktemp("mlflow") / "log"
-    command = [
-        sys.executable, "-m", "mlflow", "server", "--backend-store-uri", postgres,
-        "--artifacts-destination", "s3://mlflow/artifacts", "--serve-artifacts",
-        "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-    ]  # fmt: skip
-    environment = {**os.environ, **s3.environment, "MLFLOW_S3_ENDPOINT_URL": s3.endpoint}
-    environment.update(MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
-    with log.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
-    address = f"http://127.0.0.1:{port}"
-    wait(lambda: urllib.request.urlopen(f"{address}/health", timeout=2).status == 200, process, log)
-    yield address
-    for child in psutil.Process(process.pid).children(recursive=True):
-        child.kill()
-    process.kill()
-    process.wait()
+def s3(stack: Stack) -> SeaweedFS:
+    if SeaweedFS.program() is None:
+        absent("seaweedfs")
+    stack.s3.start()
+    return stack.s3
+
+
+@pytest.fixture(scope="session")
+def postgres(stack: Stack) -> Postgres:
+    if Postgres.tools() is None:
+        absent("postgresql")
+    stack.postgres.start()
+    return stack.postgres
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(stack: Stack, s3: SeaweedFS, postgres: Postgres) -> MLflow:
+    """An MLflow server over PostgreSQL and S3, artifacts by proxy, with users: the team's set-up."""
+    stack.up()
+    return stack.mlflow
+
+
+@pytest.fixture
+def team(mlflow_server: MLflow, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> MLflow:
+    """Runs of the test go to the server, into an experiment of the test's own."""
+    for name in ("MLFLOW_RUN_ID", "DVC_EXP_NAME", "KFP_RUN_ID", "DVC_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in mlflow_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", request.node.name)
+    monkeypatch.setenv("VOXVEIL_TRACKING", "on")
+    return mlflow_server
+
+
+def finish_outputs(root: Path, systems: dict[str, Made]) -> Path:
+    """Write everything up to the report of a run, without telling MLflow."""
+    make_outputs(root, systems)
+    for name in systems:
+        evaluate(root, name)
+    out = root / "outputs"
+    inputs = {"metrics": out / "evaluate", "samples": out / "samples"}
+    before = os.environ.get("VOXVEIL_TRACKING", "")
+    os.environ["VOXVEIL_TRACKING"] = "off"
+    try:
+        run_stage("report", root / "params.yaml", inputs, {"report": out / "report"})
+    finally:
+        os.environ["VOXVEIL_TRACKING"] = before or "off"
+    (root / "dvc.yaml").write_text("stages: {}\n")
+    return root
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with a finished run of three systems that nobody has sent yet."""
+    return finish_outputs(tmp_path_factory.mktemp("finished"), SYSTEMS)
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Three small runs: the more epsilon, the more leaks."""
+    runs = {}
+    for name, epsilon, leak in (("eps-1", 1.0, 0.0), ("eps-10", 10.0, 0.6), ("eps-100", 100.0, 1.5)):
+        private = Made(leak, pitch=epsilon, content=epsilon, per=90 - 20 * leak)
+        made = {"original": Made(4.0, per=20.0, kind="original"), "anon_dp": private}
+        runs[name] = finish_outputs(tmp_path_factory.mktemp(name), made)
+    return runs
 
 
 @pytest.fixture(scope="session")

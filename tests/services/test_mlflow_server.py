@@ -1,24 +1,16 @@
-"""Tracking over HTTP: a real MLflow server with its own artifact store."""
+"""Curves and finished results sent to the team's server, over HTTP, with a password."""
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 
 import pytest
 
-from made_outputs import SYSTEMS, evaluate, make_outputs
+from made_outputs import SYSTEMS
 from voxveil.cli import main
 from voxveil.config import parse_params
 from voxveil.stages.io import StageContext
-from voxveil.stages.run import run_stage
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
 from voxveil.tracking.stream import training_sink
@@ -26,50 +18,7 @@ from voxveil.tracking.stream import training_sink
 pytestmark = pytest.mark.services
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a running server."""
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/server.db"]
-    command += ["--serve-artifacts", "--artifacts-destination", str(folder / "store")]
-    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-    log = (folder / "log").open("w")
-    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait(address, process, folder / "log")
-        yield address
-    finally:
-        process.terminate()
-        process.wait(30)
-        log.close()
-
-
-def _wait(address: str, process: subprocess.Popen, log: Path) -> None:
-    for _ in range(600):
-        assert process.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(f"{address}/health", timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-    raise AssertionError(log.read_text())
-
-
-@pytest.fixture
-def tracked(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything goes to the server."""
-    for name in ("MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID", "DVC_EXP_NAME", "KFP_RUN_ID"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("VOXVEIL_TRACKING", "on")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
-
-
-@pytest.mark.usefixtures("tracked")
+@pytest.mark.usefixtures("team")
 def test_a_curve_arrives_over_http() -> None:
     params = parse_params({"train_pitch": {"variants": {"dp": {"mechanism": "laplace", "epsilon": 7}}}})
     context = StageContext("train_pitch", "dp", params, {}, {}, Path("unused"), "over-http")
@@ -83,28 +32,60 @@ def test_a_curve_arrives_over_http() -> None:
     assert [m.step for m in history] == list(range(1, 1001))
 
 
-@pytest.mark.usefixtures("tracked")
-def test_a_report_is_published_with_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make_outputs(tmp_path)
-    for name in SYSTEMS:
-        evaluate(tmp_path, name)
-    out = tmp_path / "outputs"
-    run_stage(
-        "report",
-        tmp_path / "params.yaml",
-        {"metrics": out / "evaluate", "samples": out / "samples"},
-        {"report": out / "report"},
-    )
-    assert "warning" not in capsys.readouterr().err
-    assert main(["track", "sync", "--root", str(tmp_path)]) == 0
+@pytest.mark.usefixtures("team")
+def test_results_are_sent_once_and_whole(finished: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert main(["track", "sync", "--root", str(finished)]) == 0
     tracker = connect(resolve_store())
-    found = tracker.client.search_runs([tracker.experiment_id])
-    runs = [run for run in found if "voxveil.run_key" in run.data.tags]
-    assert len(runs) == 1 + len(SYSTEMS)
-    (parent,) = [run for run in runs if run.data.tags["voxveil.role"] == "run"]
+    runs = tracker.client.search_runs([tracker.experiment_id])
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    children = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
+    assert (len(parents), len(children)) == (1, len(SYSTEMS))
+    (parent,) = parents
     assert parent.info.artifact_uri.startswith("mlflow-artifacts:")
     got = tracker.client.download_artifacts(parent.info.run_id, "report/index.html", str(tmp_path))
-    assert Path(got).read_bytes() == (out / "report/index.html").read_bytes()
+    assert Path(got).read_bytes() == (finished / "outputs/report/index.html").read_bytes()
+    anonymous = next(run for run in children if "privacy/epsilon_pitch" in run.data.metrics)
+    assert anonymous.data.metrics["privacy/epsilon_pitch"] == SYSTEMS["anon_dp"].pitch
+    unbounded = next(run for run in children if run.data.tags["voxveil.system"] == "anon")
+    assert "privacy/epsilon_pitch" not in unbounded.data.metrics
+    assert "voxveil.unbounded.privacy/epsilon_pitch" in unbounded.data.tags
     for run in runs:
         for name in run.data.metrics:
             assert len(tracker.client.get_metric_history(run.info.run_id, name)) == 1
+
+
+def test_a_server_that_is_away_is_one_line(finished: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    assert main(["track", "sync", "--root", str(finished)]) != 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("voxveil")]
+    assert len(lines) == 1
+    assert "127.0.0.1:9" in lines[0]
+
+
+@pytest.mark.usefixtures("team")
+def test_a_wrong_password_is_one_line_and_sends_nothing(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "not-the-password")
+    assert main(["track", "sync", "--root", str(finished)]) == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("voxveil")]
+    assert len(lines) == 1
+    assert "not-the-password" not in lines[0]
+
+
+@pytest.mark.usefixtures("team")
+def test_compare_reads_what_was_sent(sweep: dict[str, Path], tmp_path: Path, monkeypatch, capsys) -> None:
+    for name in ("eps-1", "eps-100"):
+        shutil.copytree(sweep[name], tmp_path / name)
+        monkeypatch.setenv("DVC_EXP_NAME", name)
+        assert main(["track", "sync", "--root", str(tmp_path / name)]) == 0
+    monkeypatch.chdir(tmp_path / "eps-1")
+    capsys.readouterr()
+    assert main(["compare", "eps-1", "eps-100"]) == 0
+    said = capsys.readouterr().out
+    assert "/#/compare-runs?runs=" in said
+    assert "higher, worse (unpaired)" in said
+    assert main(["track", "find", "eps-100"]) == 0
+    assert "/#/experiments/" in capsys.readouterr().out

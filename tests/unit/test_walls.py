@@ -40,7 +40,7 @@ LAYERS = (
     ("bundle", "recordings"),
     ("anonymizer", "report"),
     ("publish", "experiments"),
-    ("comparison",),
+    ("comparison", "model_registry", "stack"),
     ("stages",),
     ("kubeflow",),
     ("commands",),

@@ -10,8 +10,17 @@ import pytest
 from made_outputs import Made, evaluate, make_outputs
 from voxveil.stages.run import run_stage
 
-FIRST = {"anon": Made(1.5, per=28.0), "anon_dp": Made(0.9, pitch=10.0, content=10.0, per=62.0)}
-SECOND = {"anon": Made(1.5, per=28.2), "anon_dp": Made(0.0, pitch=1.0, content=1.0, per=80.0)}
+ORIGINAL = Made(4.0, per=20.0, kind="original")
+FIRST = {
+    "original": ORIGINAL,
+    "anon": Made(1.5, per=28.0),
+    "anon_dp": Made(0.9, pitch=10.0, content=10.0, per=62.0),
+}
+SECOND = {
+    "original": ORIGINAL,
+    "anon": Made(1.5, per=28.2),
+    "anon_dp": Made(0.0, pitch=1.0, content=1.0, per=80.0),
+}
 
 
 def finished(root: Path, systems: dict[str, Made], **options) -> Path:

@@ -23,8 +23,9 @@ def compared(tmp_path: Path, *arguments: str) -> dict:
     return read_json(out)
 
 
-def row(comparison: dict, metric: str, block: int = 0) -> dict:
-    (found,) = [each for each in comparison["blocks"][block]["rows"] if each["metric"] == metric]
+def row(comparison: dict, metric: str, system: str = "") -> dict:
+    blocks = [block for block in comparison["blocks"] if not system or system in block["systems"]]
+    (found,) = [each for block in blocks for each in block["rows"] if each["metric"] == metric]
     return found
 
 
@@ -32,8 +33,12 @@ def test_two_checkouts_are_compared_system_by_system(
     first_run: Path, second_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = compared(tmp_path, str(first_run), str(second_run))
-    assert [block["systems"] for block in found["blocks"]] == [["anon"] * 2, ["anon_dp"] * 2]
-    eer = row(found, "eer", 1)
+    assert [block["systems"] for block in found["blocks"]] == [
+        ["original"] * 2,
+        ["anon"] * 2,
+        ["anon_dp"] * 2,
+    ]
+    eer = row(found, "eer", "anon_dp")
     stored = [
         read_json(run / "outputs/evaluate/anon_dp/summary.json")["attacks"][0]["metrics"]["eer"]
         for run in (first_run, second_run)
@@ -42,8 +47,8 @@ def test_two_checkouts_are_compared_system_by_system(
     assert difference["value"] == pytest.approx(stored[1]["value"] - stored[0]["value"])
     assert difference["method"] == "paired"
     assert (difference["verdict"], difference["meaning"]) == ("higher", "better")
-    assert row(found, "per", 0)["differences"][0]["verdict"] == "within noise"
-    assert row(found, "eer", 0)["differences"][0]["interval95"] == [0, 0]
+    assert row(found, "per", "anon")["differences"][0]["verdict"] == "within noise"
+    assert row(found, "eer", "anon")["differences"][0]["interval95"] == [0, 0]
     assert not [text for text in found["warnings"] if "different" in text]
     said = capsys.readouterr().out
     assert "epsilon of content, A: 10 per vector (laplace_l1, L1 sensitivity 2)" in said
@@ -85,7 +90,7 @@ def test_without_scores_the_difference_is_unpaired_and_says_why(
     (difference,) = row(found, "eer")["differences"]
     assert difference["method"] == "unpaired"
     assert "private" in difference["unpaired_because"]
-    paired = row(compared(tmp_path, str(first_run), str(second_run)), "eer", 1)["differences"][0]
+    paired = row(compared(tmp_path, str(first_run), str(second_run)), "eer", "anon_dp")["differences"][0]
     width = [d["interval95"][1] - d["interval95"][0] for d in (paired, difference)]
     assert width[0] < width[1]
     assert "Unpaired because the scores of both are needed" in capsys.readouterr().out
@@ -140,7 +145,7 @@ def test_three_runs_are_held_to_the_first(first_run: Path, second_run: Path, tmp
         (["{run}"], "1 run given; a comparison needs at least 2"),
         (["{run}", "no-such-run"], "no-such-run: no such file or folder and no DVC experiment"),
         (["{run}", "{empty}"], "no results in it"),
-        (["{run}", "{run}", "--system", "anon_x"], "has no system anon_x; it has anon, anon_dp"),
+        (["{run}", "{run}", "--system", "anon_x"], "has no system anon_x; it has anon, anon_dp, original"),
         (["{run}", "{run}", "--out", "x.csv"], "must end in .md or .json"),
     ],
 )
@@ -177,8 +182,8 @@ def test_mlflow_runs_by_id_and_by_name(
     files = compared(tmp_path, str(first_run), str(second_run))
     assert by_id == by_name
     assert [run["label"] for run in by_id["runs"]] == ["rough-dusk", "calm-dawn"]
-    assert [row(by_id, "eer", 1)["values"]] == [row(files, "eer", 1)["values"]]
-    assert row(by_id, "eer", 1)["differences"][0]["method"] == "unpaired"
+    assert [row(by_id, "eer", "anon_dp")["values"]] == [row(files, "eer", "anon_dp")["values"]]
+    assert row(by_id, "eer", "anon_dp")["differences"][0]["method"] == "unpaired"
     again = publish(
         second_run / "outputs/evaluate", second_run / "outputs/report", experiment="rough-dusk", store=store
     )

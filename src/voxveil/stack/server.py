@@ -1,0 +1,114 @@
+"""Start the MLflow server, the same in the image, in ``voxveil stack up`` and in the tests."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from voxveil.stack.settings import ServerSettings, StackError
+
+__all__ = ["probe", "server_command", "server_environment", "serve"]
+
+
+def server_command(settings: ServerSettings) -> list[str]:
+    """Return the command; no password stands in it, since everybody on a machine may read commands."""
+    return [
+        sys.executable, "-m", "mlflow", "server",
+        "--host", settings.bind, "--port", str(settings.port), "--workers", str(settings.workers),
+        "--serve-artifacts", "--app-name", "basic-auth",
+    ]  # fmt: skip
+
+
+def server_environment(
+    settings: ServerSettings, auth_ini: Path, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment of the server.
+
+    Args:
+        settings: Checked settings.
+        auth_ini: File with :meth:`ServerSettings.auth_ini`, readable for the server alone.
+        environ: The rest: S3 keys and endpoint, PATH.
+    """
+    kept = {name: value for name, value in environ.items() if not name.startswith(("MLFLOW_", "VOXVEIL_"))}
+    endpoint = environ.get("MLFLOW_S3_ENDPOINT_URL") or environ.get("AWS_ENDPOINT_URL")
+    return {
+        **kept,
+        **({"MLFLOW_S3_ENDPOINT_URL": endpoint} if endpoint else {}),
+        "MLFLOW_BACKEND_STORE_URI": settings.database,
+        "MLFLOW_ARTIFACTS_DESTINATION": settings.artifacts,
+        "MLFLOW_AUTH_CONFIG_PATH": str(auth_ini),
+        "MLFLOW_AUTH_ADMIN_USERNAME": settings.admin,
+        "MLFLOW_AUTH_ADMIN_PASSWORD": settings.admin_password,
+        "MLFLOW_FLASK_SERVER_SECRET_KEY": settings.secret_key,
+        "MLFLOW_SERVER_ALLOWED_HOSTS": settings.allowed_hosts,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "DO_NOT_TRACK": "true",
+        # Nothing of ours runs jobs on the server.
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a file that only its owner can read, and return its path."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+        handle.write(text)
+    return path
+
+
+def serve(environ: Mapping[str, str]) -> None:
+    """Check the settings, prepare the database, and become the server (the process is replaced).
+
+    Raises:
+        StackError: A setting is missing or unsafe, or the database is not ready.
+    """
+    from voxveil.stack.database import prepare_database
+
+    settings = ServerSettings.from_environment(environ)
+    prepare_database(settings)
+    folder = Path(tempfile.mkdtemp(prefix="voxveil-mlflow-"))
+    ini = write_private(folder / "auth.ini", settings.auth_ini())
+    resolved = dict(environ)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        if f"{name}_FILE" in environ:
+            resolved[name] = Path(environ[f"{name}_FILE"]).read_text(encoding="utf-8").strip()
+    command = server_command(settings)
+    os.execvpe(command[0], command, server_environment(settings, ini, resolved))
+
+
+def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> None:
+    """Make a real, authenticated call: ``/health`` says yes to hosts and users that the API refuses.
+
+    Args:
+        address: ``http://HOST:PORT``.
+        user: Name.
+        password: Password.
+        timeout: Seconds.
+
+    Raises:
+        StackError: The server is away or refuses.
+    """
+    request = urllib.request.Request(
+        f"{address.rstrip('/')}/api/2.0/mlflow/experiments/search",
+        data=json.dumps({"max_results": 1}).encode(),
+        headers={
+            "Content-Type": "application/json",
+            "Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}",
+        },
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            json.load(response)
+    except urllib.error.HTTPError as error:
+        raise StackError(f"MLflow at {address}: refuses (status {error.code})") from None
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise StackError(f"MLflow at {address}: is away ({reason})") from None
