@@ -33,11 +33,7 @@ def test_two_checkouts_are_compared_system_by_system(
     first_run: Path, second_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = compared(tmp_path, str(first_run), str(second_run))
-    assert [block["systems"] for block in found["blocks"]] == [
-        ["original"] * 2,
-        ["anon"] * 2,
-        ["anon_dp"] * 2,
-    ]
+    assert [block["systems"][0] for block in found["blocks"]] == ["anon", "anon_dp", "original"]
     eer = row(found, "eer", "anon_dp")
     stored = [
         read_json(run / "outputs/evaluate/anon_dp/summary.json")["attacks"][0]["metrics"]["eer"]
