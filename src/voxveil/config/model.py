@@ -46,6 +46,10 @@ class PrepareParams:
     """The corpus and its splits."""
 
     source: str = knob("embedded", "'embedded' (espeak-ng speaks it) or the folder of a corpus")
+    manifest: str = knob(
+        "src/voxveil/corpus/embedded.py",
+        "a change of it prepares again; data/NAME.manifest.tsv if source is data/NAME",
+    )
     public_subsets: str = knob("", "subsets of the public speakers, separated by commas; empty = all")
     private_subsets: str = knob("", "subsets of the private speakers, separated by commas; empty = all")
     utility_subsets: str = knob(

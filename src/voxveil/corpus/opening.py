@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from voxveil.config.fields import listed
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSource
+from voxveil.corpus.sharded import clip_file
 from voxveil.corpus.source import Clip, Source
 from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json
+from voxveil.storage.done import file_sha256
 
 __all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets"]
 
@@ -33,8 +36,13 @@ def _open_source(params: PrepareParams, seed: int) -> Source:
     folder = Path(params.source)
     if not folder.is_absolute():
         _require_tracked(folder)
-    _require_secrecy(folder, params.public)
-    return open_folder(folder)
+    summary = _registered(folder)
+    if summary is None:
+        return open_folder(folder)
+    _require_registration(params, folder, summary)
+    source = open_folder(folder)
+    _require_version(source, folder)
+    return source
 
 
 def _require_tracked(folder: Path) -> None:
@@ -46,13 +54,41 @@ def _require_tracked(folder: Path) -> None:
         )
 
 
-def _require_secrecy(folder: Path, public: bool) -> None:
-    """Refuse to publish what was registered as private ('voxveil data add --private')."""
+def _manifest(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.manifest.tsv")
+
+
+def _registered(folder: Path) -> dict[str, Any] | None:
+    """Return the summary of a dataset that 'voxveil data add' registered; None for any other folder."""
     summary = folder.with_name(f"{folder.name}.json")
-    if public and folder.with_name(f"{folder.name}.manifest.tsv").is_file() and summary.is_file():
-        content = read_json(summary)
-        if isinstance(content, dict) and content.get("public") is False:
-            raise InputError(f"prepare.public: must be false, dataset {folder} is private ({summary})")
+    if not _manifest(folder).is_file() or not summary.is_file():
+        return None
+    content = read_json(summary)
+    return content if isinstance(content, dict) else None
+
+
+def _require_registration(params: PrepareParams, folder: Path, summary: dict[str, Any]) -> None:
+    """Refuse to publish what is private, and to read a dataset whose new version DVC would not notice."""
+    if params.public and summary.get("public") is False:
+        raise InputError(f"prepare.public: must be false, dataset {folder} is private ({folder}.json)")
+    if Path(params.manifest).absolute() != _manifest(folder).absolute():
+        raise InputError(
+            f"prepare.manifest: must be {_manifest(folder)}, else a new version of {folder} would go"
+            f" unnoticed; got {params.manifest}"
+        )
+
+
+def _require_version(source: Source, folder: Path) -> None:
+    """Refuse data of another version than the manifest beside them; every file is hashed."""
+    lines = _manifest(folder).read_text(encoding="utf-8").split("\n")[1:]
+    wanted = {fields[0]: fields[-1] for fields in (line.split("\t") for line in lines) if fields[0]}
+    advice = f"'dvc checkout {folder}.dvc', or 'voxveil data add {folder.name} {folder}' for a new version"
+    for clip in source.clips:
+        with clip_file(source, clip) as path:
+            if not path.is_file() or file_sha256(path) != wanted.pop(clip.id, ""):
+                raise InputError(f"{_manifest(folder)}: {clip.path} is of another version; {advice}")
+    if wanted:
+        raise InputError(f"{_manifest(folder)}: utterance {min(wanted)} is not in {folder}; {advice}")
 
 
 def open_folder(folder: Path) -> Source:
