@@ -1,6 +1,8 @@
 # make demo           the whole chain on speech made by espeak-ng, then the results
 # make test           the tests that need no service
 # make test-services  the tests that need an S3 server, an MLflow server, Docker or a browser
+# make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
+# make stack-down     stop them; nothing is deleted
 # make check          ruff and mypy --strict
 # make locks          remake requirements/*.txt (needs uv)
 SHELL := /bin/bash
@@ -9,7 +11,7 @@ export DO_NOT_TRACK := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services check format locks clean
+.PHONY: demo install dev test test-services stack-up stack-down check format locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -26,6 +28,13 @@ test: dev
 test-services: dev
 	@tests/services/prepare.sh
 	@tests/in_copy.sh -m services
+
+stack-up: dev
+	@tests/services/prepare.sh
+	@$(BIN)/voxveil stack up $(STACK)
+
+stack-down:
+	@$(BIN)/voxveil stack down $(STACK)
 
 check: dev
 	@$(BIN)/ruff check .

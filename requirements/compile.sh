@@ -17,4 +17,5 @@ UPGRADE=()
 compile dev plots mlflow data train dp pipeline demo align dev
 compile gpu plots mlflow data train dp pipeline demo align
 compile cpu plots mlflow data pipeline align
+compile mlflow mlflow
 compile base

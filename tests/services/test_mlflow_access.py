@@ -56,7 +56,13 @@ def test_nothing_without_a_password(mlflow_server) -> None:
     ann = {"username": "ann", "password": "a-password-of-ann-17"}
     assert status(mlflow_server, CREATE_USER, ann, user=admin) == 200
     assert status(mlflow_server, SEARCH, {"max_results": 1}, user="ann:a-password-of-ann-17") == 200
-    assert status(mlflow_server, CREATE_USER, somebody, user="ann:a-password-of-ann-17") == 403
+    user = "ann:a-password-of-ann-17"
+    assert status(mlflow_server, CREATE_USER, somebody, user=user) == 403
+    # A team writes into one experiment, whoever made it; only its maker deletes it.
+    assert status(mlflow_server, "/api/2.0/mlflow/runs/create", {"experiment_id": "0"}, user=user) == 200
+    assert (
+        status(mlflow_server, "/api/2.0/mlflow/experiments/delete", {"experiment_id": "0"}, user=user) == 403
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ import json
 import os
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from voxveil.stack.settings import ServerSettings, StackError
+from voxveil.stack.settings import ServerSettings, StackError, setting
 
-__all__ = ["probe", "server_command", "server_environment", "serve"]
+__all__ = ["prepare_bucket", "probe", "server_command", "server_environment", "serve"]
 
 
 def server_command(settings: ServerSettings) -> list[str]:
@@ -74,6 +75,7 @@ def serve(environ: Mapping[str, str]) -> None:
 
     settings = ServerSettings.from_environment(environ)
     prepare_database(settings)
+    prepare_bucket(settings, environ)
     folder = Path(tempfile.mkdtemp(prefix="voxveil-mlflow-"))
     ini = write_private(folder / "auth.ini", settings.auth_ini())
     resolved = dict(environ)
@@ -82,6 +84,55 @@ def serve(environ: Mapping[str, str]) -> None:
             resolved[name] = Path(environ[f"{name}_FILE"]).read_text(encoding="utf-8").strip()
     command = server_command(settings)
     os.execvpe(command[0], command, server_environment(settings, ini, resolved))
+
+
+def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patience: float = 60.0) -> None:
+    """Make the bucket of the artifacts where it is not there; a store that is starting is waited for.
+
+    Raises:
+        StackError: The store is away or refuses.
+    """
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    bucket = settings.artifacts.removeprefix("s3://").partition("/")[0]
+    endpoint = environ.get("MLFLOW_S3_ENDPOINT_URL") or environ.get("AWS_ENDPOINT_URL")
+    client = boto3.client(
+        "s3",
+        endpoint_url=endpoint or None,
+        aws_access_key_id=setting(environ, "AWS_ACCESS_KEY_ID"),
+        aws_secret_access_key=setting(environ, "AWS_SECRET_ACCESS_KEY"),
+        region_name=environ.get("AWS_DEFAULT_REGION") or environ.get("AWS_REGION") or "us-east-1",
+        config=Config(
+            s3={"addressing_style": "path"} if endpoint else {},
+            retries={"max_attempts": 1},
+            connect_timeout=5,
+            read_timeout=20,
+        ),
+    )
+    until = time.monotonic() + patience
+    while True:
+        try:
+            client.head_bucket(Bucket=bucket)
+            return
+        except ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            if status != 404 and (status is None or status < 500):
+                where = endpoint or "AWS"
+                raise StackError(f"bucket {bucket} at {where}: refused (status {status})") from None
+            reason = str(error)
+            if status == 404:
+                try:
+                    client.create_bucket(Bucket=bucket)
+                    return
+                except (BotoCoreError, ClientError) as again:
+                    reason = str(again)
+        except BotoCoreError as error:
+            reason = str(error)
+        if time.monotonic() > until:
+            raise StackError(f"bucket {bucket} at {endpoint or 'AWS'}: {' '.join(reason.split())}")
+        time.sleep(1)
 
 
 def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> None:

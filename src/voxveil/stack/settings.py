@@ -116,11 +116,14 @@ class ServerSettings:
         return ",".join(dict.fromkeys((*self.hosts, *_LOCAL_HOSTS)))
 
     def auth_ini(self) -> str:
-        """Return MLflow's configuration of users. New users may read every experiment."""
+        """Return MLflow's configuration of users.
+
+        A team writes into one experiment, so everybody may; deleting it is left to who made it.
+        """
         # configparser takes % for the begin of a reference.
         return (
             "[mlflow]\n"
-            "default_permission = READ\n"
+            "default_permission = EDIT\n"
             f"database_uri = {self.auth_database.replace('%', '%%')}\n"
             f"admin_username = {self.admin}\n"
             # Each check costs a tenth of a second of hashing; a new password holds everywhere after this.
