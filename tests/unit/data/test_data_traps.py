@@ -146,7 +146,12 @@ def test_marks_of_a_merge_stop_everything_that_writes(
     assert "git checkout --ours" in data_error(capsys, "forget", "20", "--yes")
     assert digests(project / "data") == before
     # History reads on.
-    assert len(table(run_data(capsys, "list")[1])) == 3
+    assert [row[0] for row in table(run_data(capsys, "list")[1])] == [
+        "dataset",
+        "clinic",
+        "clinic",
+        "clinic:",
+    ]
     names = ["data/clinic.dvc", "data/clinic.manifest.tsv", "data/clinic.json"]
     shell(project, "git", "checkout", "--ours", "--", *names)
     shell(project, "dvc", "checkout", "--force", "data/clinic.dvc")
