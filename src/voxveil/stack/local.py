@@ -209,7 +209,7 @@ class Stack:
             yield
 
 
-def _require_free(name: str, port: int, patience: float = 10.0) -> None:
+def _require_free(name: str, port: int, patience: float = 5.0) -> None:
     """Refuse a port that somebody listens on; a process that was killed holds its own for a moment."""
     until = time.monotonic() + patience
     while _taken(port):
