@@ -48,6 +48,7 @@ def test_it_writes_page_figures_and_results(root: Path, tmp_path: Path) -> None:
         "figures/rank_histogram.png",
         *(f"figures/spectrogram-{utterance}.png" for utterance in listened(root)),
         "index.html",
+        "params.json",
         "results.json",
     ]
     results = read_json(out / "results.json")

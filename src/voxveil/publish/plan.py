@@ -34,6 +34,9 @@ _HEADLINE = (
     "utility/wer",
 )
 
+#: Characters of a report's title that a run's name takes.
+_NAME = 200
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -93,7 +96,7 @@ def parent_plan(metrics: Path, report: Path, key: str, results: str) -> Plan:
         overview.update({mlflow_name(f"{summary['system']}/{name}"): value for name, value in chosen.items()})
     pictures = sorted((Path(report) / "figures").glob("*.png"))
     return Plan(
-        name=f"{content['title']} {key[:12]}",
+        name=f"{content['title'][:_NAME]} {key[:12]}",
         identity={"run_key": key, "role": "run", "results": results},
         tags={**_corpus_tags(content["corpus"]), "mlflow.note.content": short(describe_run(summaries))},
         params=flat_params(
@@ -108,6 +111,7 @@ def parent_plan(metrics: Path, report: Path, key: str, results: str) -> Plan:
         artifacts=[
             (Path(report) / "index.html", "report"),
             (Path(report) / "results.json", "report"),
+            *((path, "report") for path in [Path(report) / "params.json"] if path.is_file()),
             *((picture, "figures") for picture in pictures),
         ],
         dataset=_dataset(content["corpus"]),

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from voxveil.config import Params
+from voxveil.config.compose import to_mapping
 from voxveil.errors import MissingExtraError, VoxveilError
 from voxveil.publish.send import publish
 from voxveil.report.page import Picture, page
@@ -47,8 +50,18 @@ def run(context: StageContext) -> None:
             "systems": summaries,
         },
     )
+    write_json(out / "params.json", _shown_params(context.params, public=corpus["public"]))
     if tracking_enabled():
         _publish(context, metrics, out)
+
+
+def _shown_params(params: Params, *, public: bool) -> dict[str, Any]:
+    """Return every parameter as it was when the report was written: MLflow's own must be short.
+
+    The section ``prepare`` of a private corpus names it, so it stays out.
+    """
+    content = to_mapping(params)
+    return content if public else {name: section for name, section in content.items() if name != "prepare"}
 
 
 def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:

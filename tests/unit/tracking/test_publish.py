@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,20 @@ def test_an_undefined_error_rate_is_a_tag(outputs: Path) -> None:
     plan = system_plan(folder, summary, "key", "results")
     assert plan.tags["voxveil.undefined.utility/per"] == "no reference phones"
     assert "voxveil.unbounded.privacy/epsilon_pitch" not in plan.tags
+
+
+def test_a_long_configuration_is_kept_in_full_as_a_file(tmp_path: Path, store: Store) -> None:
+    make_outputs(tmp_path, SYSTEMS)
+    for name in SYSTEMS:
+        evaluate(tmp_path, name)
+    title = "a title of ten thousand characters " * 300
+    path = tmp_path / "params.yaml"
+    path.write_text(re.sub(r"(?m)^  title: .*$", f"  title: {title.strip()}", path.read_text()))
+    report(tmp_path)
+    found = everything(store)[parent] if (parent := send(tmp_path, store)) else {}
+    (file,) = store.artifacts.rglob("params.json")
+    kept = read_json(file)
+    assert kept["report"]["title"] == title.strip()
+    assert kept["train_pitch"]["variants"]["dp"]["epsilon"] == 10
+    assert len(found["tags"]["mlflow.runName"]) < 250
+    assert all(len(value) <= 500 for value in found["params"].values())
