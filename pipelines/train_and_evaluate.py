@@ -60,7 +60,10 @@ def build(values: Params, place: Place) -> Any:
         recognizer = take("recognizer", content[values.transcribe.variant], "model")
 
         metrics, samples = [], []
-        for system, parts in sorted(values.systems.items()):
+        original = values.score.original
+        original_attacker: dict[str, Any] = {}
+        # The original first: its attacker serves the scenarios in which nobody trains anew.
+        for system, parts in sorted(values.systems.items(), key=lambda each: (each[0] != original, each[0])):
             own = {"params": params, "key": system}
             extractors = {
                 **take("pitch", pitch[parts.pitch], "model"),
@@ -74,8 +77,14 @@ def build(values: Params, place: Place) -> Any:
             attacker = place(train_attacker(**own, **take("attacker", speech)), "train_attacker", system)
 
             released = take("released", speech)
+            if system == original:
+                original_attacker = take("original_attacker", attacker, "model")
             scores = place(
-                score(**own, **take("attacker", attacker, "model"), **released, **private), "score", system
+                score(
+                    **own, **take("attacker", attacker, "model"), **original_attacker, **released, **private
+                ),
+                "score",
+                system,
             )
             transcripts = place(transcribe(**own, **recognizer, **released, **private), "transcribe", system)
             measured = place(

@@ -12,6 +12,8 @@ def score(
     key: str,
     attacker: Input[Model],
     attacker_digest: str,
+    original_attacker: Input[Model],
+    original_attacker_digest: str,
     released: Input[Dataset],
     released_digest: str,
     private: Input[Dataset],
@@ -19,5 +21,5 @@ def score(
     scores: Output[Dataset],
     scores_digest: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
-    """Score trials and the pooled rank protocol with the attacker."""
+    """Score trials and the pooled rank protocol in every attack scenario."""
     return stage_container("score")

@@ -36,13 +36,14 @@ def params(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def write_attacker(folder: Path, speakers: list[str]) -> Path:
+def write_attacker(folder: Path, speakers: list[str], system: str = "anon") -> Path:
     folder.mkdir(parents=True)
-    with seeded(1, "test"):
+    with seeded(1, "test", system):
         encoder = SpeakerEncoder(SpeakerNetwork(EncoderSize(16, 16)))
     centre = np.random.default_rng(1).normal(0, 0.1, 16)
-    EcapaAttacker(encoder, speakers, "anonymized", centre).save(folder)
-    finish(folder, "train_attacker", "anon")
+    training = "original" if system == "original" else "anonymized"
+    EcapaAttacker(encoder, speakers, training, centre).save(folder)
+    finish(folder, "train_attacker", system)
     return folder
 
 
@@ -56,7 +57,8 @@ def inputs(tmp_path: Path) -> dict[str, Path]:
     write_voices(released, range(30, 34), 4, seconds=0.4)
     finish(released, "anonymize", "anon")
     attacker = write_attacker(tmp_path / "attacker", ["s90", "s91"])
-    return {"attacker": attacker, "released": released, "private": private}
+    first = write_attacker(tmp_path / "original_attacker", ["s90", "s91"], "original")
+    return {"attacker": attacker, "original_attacker": first, "released": released, "private": private}
 
 
 def score(params: Path, inputs: dict[str, Path], out: Path, key: str = "anon") -> Path:
@@ -173,4 +175,57 @@ def test_what_would_give_a_wrong_score_is_refused_and_nothing_written(
     spoil(inputs)
     with pytest.raises(VoxveilError, match=reason):
         score(params, inputs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_scenario_says_what_it_compares(params: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    score(params, inputs, tmp_path / "out")
+    found = {}
+    for folder in sorted((tmp_path / "out" / "ecapa").iterdir()):
+        content = json.loads((folder / "conditions.json").read_text())
+        found[folder.name] = tuple(content[name] for name in ("training", "enrolment", "trial"))
+    assert found == {
+        "ignorant": ("original", "original", "anonymized"),
+        "lazy_informed": ("original", "anonymized", "anonymized"),
+        "semi_informed": ("anonymized", "anonymized", "anonymized"),
+    }
+
+
+def test_the_original_system_has_one_row_that_no_anonymizer_moves(
+    params: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    inputs = {**inputs, "attacker": inputs["original_attacker"]}
+    finish(inputs["released"], "anonymize", "original")
+    out = score(params, inputs, tmp_path / "out", key="original")
+    assert [folder.name for folder in out.parent.iterdir()] == ["semi_informed"]
+
+
+def test_ignorant_enrols_original_speech(params: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    score(params, inputs, tmp_path / "same")
+    # Other released speech: what is enrolled from the originals stays, what is tested moves.
+    for path in inputs["released"].iterdir():
+        path.unlink()
+    write_voices(inputs["released"], range(30, 34), 4, seconds=0.6)
+    finish(inputs["released"], "anonymize", "anon")
+    score(params, inputs, tmp_path / "other")
+    attacker = EcapaAttacker.load(inputs["original_attacker"])
+    private, released = Split(inputs["private"] / "private"), Split(inputs["released"])
+    lines = (tmp_path / "other/ecapa/ignorant/scores.txt").read_text().split("\n")[0].split()
+    enrolment, utterance, value = lines[0], lines[1], float(lines[2])
+    lists = {
+        line.split()[0]: line.split()[1:]
+        for line in (inputs["private"] / "trials" / "enrol.scp").read_text().splitlines()
+    }
+    mean = np.mean([attacker.embed(private.audio(i), i).astype(float) for i in lists[enrolment]], axis=0)
+    expected = float(mean / np.linalg.norm(mean) @ attacker.embed(released.audio(utterance), utterance))
+    assert value == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_attacker_of_anonymized_speech_is_not_the_original_one(
+    params: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    wrong = write_attacker(tmp_path / "wrong", ["s90", "s91"])
+    finish(wrong, "train_attacker", "original")
+    with pytest.raises(VoxveilError, match="was trained on anonymized speech, must be original"):
+        score(params, {**inputs, "original_attacker": wrong}, tmp_path / "out")
     assert not (tmp_path / "out").exists()

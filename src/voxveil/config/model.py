@@ -83,7 +83,7 @@ class PitchVariant:
 
     mechanism: str = knob(
         "identity",
-        "as it is, as the autoencoder's code (laplace), as clipped F0 (naive), as a few coefficients (contour)",
+        "as it is, the autoencoder's code (laplace), clipped F0 (naive), a few coefficients (contour)",
         one_of=("identity", "laplace", "naive", "contour"),
     )
     epsilon: float = knob(0.0, "epsilon per utterance (unused and 0 for identity)", low=0)
@@ -203,6 +203,9 @@ class AnonymizeParams:
 class ScoreParams:
     """Verification scores of the attacker."""
 
+    original: str = knob(
+        "original", "the original system, whose attacker serves the scenarios without retraining"
+    )
     rank_inputs: int = knob(4, "utterances per speaker scored against all references", low=1)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from voxveil.audit.information import passing_line
 from voxveil.errors import IncompleteInputError, InputError
+from voxveil.metrics.convergence import convergence_warnings
 from voxveil.metrics.evaluation import read_evaluation
 from voxveil.metrics.io import read_trials
 from voxveil.metrics.names import flat_metrics
@@ -63,6 +64,10 @@ def run(context: StageContext) -> None:
         flat.update(flat_metrics(full, attack["attacker"], attack["scenario"]))
         attacks.append(attack)
         tested.update(utterances)
+    weak = convergence_warnings(attacks)
+    for attack in attacks:
+        name = (attack["attacker"], attack["scenario"])
+        attack["warnings"] = [*attack["warnings"], *([weak[name]] if name in weak else [])]
     promised = promise(release, tested)
     corpus = _corpus(context.inputs["released"] / "corpus.json")
     utility = _utility(context.inputs["transcripts"] / "transcripts.json", public=corpus["public"])

@@ -15,7 +15,7 @@ __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
 
 Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
 Keyed = Literal["", "system", "pitch_variant", "content_variant"]
-MadeFor = Literal["", "key", "pitch", "content", "recognizer"]
+MadeFor = Literal["", "key", "pitch", "content", "recognizer", "original"]
 Secrecy = Literal["public", "private", "released"]
 
 
@@ -29,7 +29,7 @@ class Port:
         secrecy: ``private`` artifacts never leave the private store.
         made_by: For an input: the stage whose output it must be.
         made_for: For an input: the key it must have been made for: that of this run, the system's pitch or
-            content variant, the recognizer's variant, or none.
+            content variant, the recognizer's variant, the original system, or none.
         output: For an input: the output port it must come from, where the stage has several.
         many: The folder holds one finished output per system (fan-in).
         copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
@@ -232,8 +232,13 @@ STAGES: tuple[StageSpec, ...] = (
     ),
     StageSpec(
         "score",
-        "score trials and the pooled rank protocol with the attacker",
-        (Port("attacker", "Model", made_by="train_attacker", made_for="key"), _RELEASED, _PRIVATE),
+        "score trials and the pooled rank protocol in every attack scenario",
+        (
+            Port("attacker", "Model", made_by="train_attacker", made_for="key"),
+            Port("original_attacker", "Model", made_by="train_attacker", made_for="original"),
+            _RELEASED,
+            _PRIVATE,
+        ),
         (Port("scores", "Dataset", "private"),),
         keyed="system",
         sections=("score",),

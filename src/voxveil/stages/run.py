@@ -190,9 +190,23 @@ def _made_for(port: Port, params: Params, key: str) -> str | None:
         return key
     if port.made_for == "recognizer":
         return params.transcribe.variant
+    if port.made_for == "original":
+        return _original(params)
     if port.made_for in ("pitch", "content"):
         return str(getattr(params.systems[key], port.made_for))
     return None
+
+
+def _original(params: Params) -> str:
+    name = params.score.original
+    system = params.systems.get(name)
+    if system is None or system.kind != "original":
+        known = sorted(each for each, found in params.systems.items() if found.kind == "original")
+        raise ParamsError(
+            f"score.original: {name!r} is no system of kind 'original', which every attack is compared"
+            f" with; there is: {', '.join(known) or 'none'}"
+        )
+    return name
 
 
 def _check_origin(port: Port, done: Done, path: Path, key: str | None) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from metric_reference import arrays
 
+from voxveil.metrics.convergence import convergence_warnings
 from voxveil.metrics.data import RankSet, ScoreSet
 from voxveil.metrics.evidence import WARNING_CODES, binormal_identification
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
@@ -112,6 +113,21 @@ def test_published_case_of_a_pooled_attack():
     assert 100 * binormal_identification(0.4032, 40) < 10
     assert binormal_identification(0.5, 40) == pytest.approx(1 / 40, abs=1e-6)
     assert binormal_identification(0.3, 2) == pytest.approx(1 - 0.2292, abs=1e-3)  # AUC of d' = 1.0488
+
+
+def test_attacker_not_converged_is_a_rule_of_its_own():
+    """It compares attacks, so it stands in metrics/convergence.py; its cases are in test_convergence.py."""
+    weak = {"eer": {"value": 30.0, "ci95": None}}
+    attacks = [
+        {
+            "attacker": "ecapa",
+            "scenario": "semi_informed",
+            "training": "original",
+            "trial": "original",
+            "metrics": weak,
+        }
+    ]
+    assert convergence_warnings(attacks)["ecapa", "semi_informed"]["code"] in WARNING_CODES
 
 
 def test_all_codes_are_covered():
