@@ -76,9 +76,11 @@ def _migrate(*, upgrade: bool) -> int:
 
 def _probe() -> int:
     from voxveil.stack.server import probe
-    from voxveil.stack.settings import setting
+    from voxveil.stack.settings import setting, whole
 
-    address = setting(os.environ, "MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    address = setting(
+        os.environ, "MLFLOW_TRACKING_URI", f"http://127.0.0.1:{whole(os.environ, 'VOXVEIL_PORT', 5000)}"
+    )
     user = setting(
         os.environ, "MLFLOW_TRACKING_USERNAME", os.environ.get("MLFLOW_AUTH_ADMIN_USERNAME") or "admin"
     )
