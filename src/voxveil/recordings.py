@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from voxveil.audio.containers import OTHER_AUDIO, SUFFIXES, not_read
-from voxveil.audio.frames import frame_count
+from voxveil.audio.frames import SAMPLE_RATE, frame_count
 from voxveil.audio.io import decode, expected_samples, read_recording
 from voxveil.bundle import SUMS, Bundle
 from voxveil.errors import InputError
@@ -16,7 +16,7 @@ from voxveil.privacy.ledger import Entry, Release, read_ledgers
 from voxveil.storage.done import file_sha256
 from voxveil.storage.names import NOT_UTF8, printable, utf8_name
 
-__all__ = ["Job", "Refused", "Work", "bundle_folder", "find_work"]
+__all__ = ["Job", "Refused", "Work", "bundle_folder", "find_work", "padded_samples"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Job:
         name: Path below the input folder, as the ledger names it.
         source: Where it is.
         output: Where its anonymized speech goes (16 kHz mono FLAC).
-        samples: Its sample count at 16 kHz.
+        recorded: Its sample count at 16 kHz.
+        samples: Sample count of what is released: as recorded, or more where lengths are padded.
         sha256: Of the file.
         flags: What reading it did or saw (:mod:`voxveil.audio.io`).
         damage: What is wrong with the output of an earlier run, which is drawn again; empty without.
@@ -36,6 +37,7 @@ class Job:
     name: str
     source: Path
     output: Path
+    recorded: int
     samples: int
     sha256: str
     flags: tuple[str, ...]
@@ -102,7 +104,7 @@ def bundle_folder(model: Path, system: str | None) -> Path:
     return model / system
 
 
-def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) -> Work:
+def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float, pad_to: float = 0.0) -> Work:
     """List the recordings of a file or folder and read each once.
 
     Args:
@@ -110,6 +112,8 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
         destination: A folder; for one recording also a name ending in ``.flac``.
         bundle: The model: an output made by another one is not "already done".
         loudness: Of every output in LUFS; neither is an output of another loudness.
+        pad_to: Seconds; every recording is released with silence up to a multiple of it. 0 = as long
+            as it is.
 
     Raises:
         InputError: No recordings, two with one output, or an output in the way that this model did
@@ -120,6 +124,8 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
         "model": file_sha256(bundle.folder / SUMS),
         "loudness": float(loudness),
     }
+    if pad_to:
+        settings["pad_to"] = float(pad_to)
     if source.is_dir():
         folder = destination
         found = _list_folder(source, folder)
@@ -143,7 +149,8 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
         try:
             digest = file_sha256(path)
             recording = read_recording(path)
-            samples = expected_samples(recording.source_samples, recording.source_rate)
+            recorded = expected_samples(recording.source_samples, recording.source_rate)
+            samples = padded_samples(recorded, pad_to)
             if there:
                 made = history.get((_name_of(output.relative_to(folder)), name, digest), [])
                 _require_own(output, path, made, bundle, settings, frame_count(samples))
@@ -161,8 +168,14 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float) 
         if there and not damage:
             kept.append(name)
         else:
-            jobs.append(Job(name, path, output, samples, digest, recording.flags, damage))
+            jobs.append(Job(name, path, output, recorded, samples, digest, recording.flags, damage))
     return Work(folder, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
+
+
+def padded_samples(samples: int, pad_to: float) -> int:
+    """Return the smallest multiple of ``pad_to`` seconds that holds ``samples``; 0 pads nothing."""
+    step = max(1, round(pad_to * SAMPLE_RATE))
+    return -(-samples // step) * step if pad_to else samples
 
 
 def _name_of(path: Path) -> str:
@@ -316,6 +329,9 @@ def _differences(
                 for loss in (then_loss, now_loss)
             )
             differences.append(f"{stream} {then_text}, now {now_text}")
+    if release.settings.get("pad_to") != settings.get("pad_to"):
+        then_to, now_to = (each.get("pad_to", 0) for each in (release.settings, settings))
+        differences.append(f"padding to {then_to:g} s, now {now_to:g} s")
     for key, unit in (("model", ""), ("loudness", " LUFS")):
         then, wanted = release.settings.get(key), settings[key]
         if then is None:

@@ -12,10 +12,12 @@ import soundfile
 
 from made_speech import speak, write_bundles, write_models
 from voxveil.anonymizer import Anonymizer
+from voxveil.audio.io import decode
 from voxveil.cli import main
 from voxveil.errors import PrivacyError
 from voxveil.privacy.ledger import read_ledgers, registered
 from voxveil.privacy.register import FolderRegister
+from voxveil.recordings import padded_samples  # noqa: E402
 from voxveil.storage.done import file_sha256
 from voxveil.systems import System
 
@@ -266,3 +268,28 @@ def test_hostile_files(edge_audio: Path, work: Path, bundles: Path) -> None:
         audio, rate = soundfile.read(path)
         assert rate == 16_000
         assert np.isfinite(audio).all()
+
+
+def test_lengths_are_padded_before_anything_is_released(work: Path, bundles: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    """Recordings of different lengths within one step come out, and are charged, alike."""
+    assert run(bundles, "in", "out", "--pad-to", "2") == 0
+    (release,) = read_ledgers(work / "out")
+    lengths = {
+        path.name: len(decode(path.read_bytes(), path.name)) for path in (work / "out").rglob("*.flac")
+    }
+    assert all(length % 32_000 == 0 for length in lengths.values())
+    assert {entry.vectors for entry in release.entries} == {length // 160 + 1 for length in lengths.values()}
+    capsys.readouterr()
+    assert run(bundles, "in", "out", "--pad-to", "2") == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert run(bundles, "in", "out") == 2
+    assert "padding to 2 s, now 0 s" in capsys.readouterr().err
+    for wrong in ("-1", "0.01", "nan"):
+        assert run(bundles, "in", "other", "--pad-to", wrong) == 2
+        assert "--pad-to must be 0, or lie in [0.1, 3600] seconds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("samples", "seconds", "wanted"), [(1, 0, 1), (1, 1, 16_000), (16_000, 1, 16_000)])
+def test_padding_is_up_to_a_multiple(samples: int, seconds: float, wanted: int) -> None:
+    assert padded_samples(samples, seconds) == wanted
+    assert padded_samples(16_001, 1) == 32_000

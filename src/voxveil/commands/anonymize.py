@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from voxveil.anonymizer import LOUDNESS, Anonymizer
 from voxveil.audio.frames import frame_count
 from voxveil.audio.io import encode_flac, read_recording
@@ -30,12 +32,14 @@ drawn; without it nothing is released. The record is ledger.json in OUT; it name
 belongs to you, not to the published audio. A run that was stopped goes on where it was: finished
 outputs are kept, unfinished or damaged ones are drawn again and charged again. Outputs of another
 model or loudness are neither kept nor overwritten.
-Public by definition: sample counts, relative paths, and which recordings were refused.
+Public by definition: sample counts, relative paths, and which recordings were refused; with
+--pad-to SECONDS the sample counts tell only how many times SECONDS a recording fills.
 
 examples:
   voxveil anonymize recordings/ private/ --model models/anon_dp
   voxveil anonymize recordings/ private/ --model models --system anon_dp --on-bad-audio skip
   voxveil anonymize recordings/ private/ --model models:/anonymizer@champion
+  voxveil anonymize recordings/ private/ --model models/anon_dp --pad-to 5
   voxveil anonymize interview.wav interview-anonymized.flac --model models/anon_dp
 """
 
@@ -70,6 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--loudness", type=float, default=LOUDNESS, help="loudness of every output in LUFS (%(default)s)"
     )
+    parser.add_argument(
+        "--pad-to",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="release silence up to a multiple of so many seconds, so that lengths tell less (0 = none)",
+    )
     parser.add_argument("--threads", type=int, default=0, help="threads; 0 = one per core (%(default)s)")
     parser.add_argument("--register", metavar="PLACE", help="folder or s3://BUCKET/PREFIX of the register")
 
@@ -80,8 +91,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--threads must be 0 or more, got {args.threads}")
     if not -70 <= args.loudness <= 0:
         raise InputError(f"--loudness must lie in [-70, 0] LUFS, got {args.loudness:g}")
+    if not (args.pad_to == 0 or 0.1 <= args.pad_to <= 3600):
+        raise InputError(f"--pad-to must be 0, or lie in [0.1, 3600] seconds, got {args.pad_to:g}")
     bundle = read_bundle(locate_model(args.model, args.system))
-    work = find_work(args.source, args.destination, bundle, args.loudness)
+    work = find_work(args.source, args.destination, bundle, args.loudness, args.pad_to)
     for bad in work.refused:
         print(f"voxveil: {bad.reason}", file=sys.stderr)
     if work.others:
@@ -162,8 +175,10 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
 
     def one(job: Job) -> int:
         audio = read_recording(job.source).audio
-        if len(audio) != job.samples:
+        if len(audio) != job.recorded:
             raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
+        # Before anything is extracted: the silence is released like speech, and charged like it.
+        audio = np.pad(audio, (0, job.samples - job.recorded))
         try:
             made = anonymizer.anonymize_private(audio, name=str(job.source))
         except PrivacyError as error:
