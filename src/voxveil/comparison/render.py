@@ -40,6 +40,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
         lines += ["", f"## {_escape(_title(block))}", ""]
         letters = [_letter(i) for i in range(len(block["systems"]))]
         lines += _markdown(["", *letters], [[f["fact"], *map(_text, f["values"])] for f in block["facts"]])
+        lines += ["", *(f"{index}. {_escape(attack)}" for index, attack in enumerate(_attacks(block), 1))]
         lines += ["", *_markdown(_header(block), _rows(block))]
     lines += ["", *(f"{note}\n" for note in (*_reasons(comparison), *NOTES))]
     return "\n".join(lines).rstrip() + "\n"
@@ -62,8 +63,13 @@ def _facts(block: Mapping[str, Any]) -> list[str]:
             lines.append(f"  {name}: {values[0]}")
         else:
             lines += [f"  {name}, {_letter(i)}: {value}" for i, value in enumerate(values)]
-    attacks = dict.fromkeys(row["attack"] for row in block["rows"] if row["attack"])
-    return [*lines, *(f"  attacker: {attack}" for attack in attacks)]
+    attacks = _attacks(block)
+    marks = [f" [{index}]" if len(attacks) > 1 else "" for index in range(1, len(attacks) + 1)]
+    return [*lines, *(f"  attacker{mark}: {attack}" for mark, attack in zip(marks, attacks, strict=True))]
+
+
+def _attacks(block: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(row["attack"] for row in block["rows"] if row["attack"]))
 
 
 def _header(block: Mapping[str, Any]) -> list[str]:
@@ -72,7 +78,7 @@ def _header(block: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(block: Mapping[str, Any]) -> list[list[str]]:
-    attacks = list(dict.fromkeys(row["attack"] for row in block["rows"] if row["attack"]))
+    attacks = _attacks(block)
     rows = []
     for row in block["rows"]:
         where = f" [{attacks.index(row['attack']) + 1}]" if row["attack"] and len(attacks) > 1 else ""

@@ -117,6 +117,23 @@ def test_other_data_and_other_attackers_are_warned_of(
     assert row(found, "eer")["differences"][0]["method"] == "unpaired"
 
 
+def test_several_attackers_are_told_apart(first_run: Path, tmp_path: Path, capsys) -> None:
+    summary = read_json(first_run / "outputs/evaluate/anon_dp/summary.json")
+    weaker = {**summary["attacks"][0], "scenario": "ignorant", "training": "original"}
+    write_json(tmp_path / "both.json", {**summary, "attacks": [*summary["attacks"], weaker]})
+    one, both = str(first_run / "outputs/evaluate/anon_dp"), str(tmp_path / "both.json")
+    found = compared(tmp_path, both, both)
+    rows = [row for row in found["blocks"][0]["rows"] if row["metric"] == "eer"]
+    assert [row["attack"].split(";")[0] for row in rows] == ["ecapa, semi-informed", "ecapa, ignorant"]
+    said = capsys.readouterr().out
+    assert "attacker [2]: ecapa, ignorant" in said
+    assert "eer % [2]" in said
+    found = compared(tmp_path, both, one)
+    assert any(
+        text.startswith("not every run was attacked by: ecapa, ignorant") for text in found["warnings"]
+    )
+
+
 def test_a_result_of_voxveil_evaluate_is_a_run(first_run: Path, tmp_path: Path) -> None:
     scores = first_run / "outputs/score/anon/ecapa/semi_informed"
     result = tmp_path / "theirs.json"
