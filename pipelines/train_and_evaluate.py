@@ -22,7 +22,7 @@ from components.train_vocoder.component import train_vocoder
 from components.transcribe.component import transcribe
 from kfp import dsl
 
-from voxveil.config import Params
+from voxveil.config import Params, original_system
 from voxveil.config.compose import to_mapping
 from voxveil.kubeflow.placement import Place
 
@@ -60,7 +60,7 @@ def build(values: Params, place: Place) -> Any:
         recognizer = take("recognizer", content[values.transcribe.variant], "model")
 
         metrics, samples = [], []
-        original = values.score.original
+        original = original_system(values)
         original_attacker: dict[str, Any] = {}
         # The original first: its attacker serves the scenarios in which nobody trains anew.
         for system, parts in sorted(values.systems.items(), key=lambda each: (each[0] != original, each[0])):

@@ -153,8 +153,12 @@ def test_systems_are_wired_to_their_variants(scale: str, pipeline: Pipeline, roo
             assert sources["content"] == f"train_content {params.systems[key].content}"
         if stage == "transcribe":
             assert sources["recognizer"] == f"train_content {params.transcribe.variant}"
-        for title in sources.values():
+        if stage == "score":
+            assert sources["original_attacker"] == f"train_attacker {params.score.original}"
+        for name, title in sources.items():
             producer, _, produced = title.partition(" ")
+            if name == "original_attacker":
+                continue
             if SPECS[producer].keyed == "system":
                 assert produced == key
 
@@ -231,7 +235,7 @@ def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path) -> None:
 
     params = compose(root / "params/tiny.yaml")
     systems = {f"eps_{number:03d}": params.systems["anon_dp"] for number in range(120)}
-    many = dataclasses.replace(params, systems=systems)
+    many = dataclasses.replace(params, systems={**systems, "original": params.systems["original"]})
     pipeline = read_pipeline(compile_pipeline(root, many, Images("a@sha256:0", "b@sha256:0")))
     report = next(task for task in pipeline.tasks if task.title == "report")
     assert report.inputs.get("artifacts", {}) == {}
@@ -240,8 +244,18 @@ def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path) -> None:
         for task in pipeline.tasks
     }
     values = pipeline.resolve(report, {}, results)
-    assert values["metrics"] == [f"evaluate {name} metrics_location" for name in sorted(systems)]
-    assert values["samples"] == [f"anonymize {name} samples_location" for name in sorted(systems)]
+    order = ["original", *sorted(systems)]
+    assert values["metrics"] == [f"evaluate {name} metrics_location" for name in order]
+    assert values["samples"] == [f"anonymize {name} samples_location" for name in order]
+
+
+def test_a_pipeline_without_an_original_system_says_so(root: Path) -> None:
+    import dataclasses
+
+    params = compose(root / "params/tiny.yaml")
+    alone = dataclasses.replace(params, systems={"anon": params.systems["anon"]})
+    with pytest.raises(ParamsError, match="score.original: 'original' is no system of kind 'original'"):
+        compile_pipeline(root, alone, Images("a@sha256:0", "b@sha256:0"))
 
 
 def test_no_systems_is_an_error_that_says_so(root: Path) -> None:

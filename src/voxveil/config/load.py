@@ -16,7 +16,7 @@ import yaml
 from voxveil.config.model import Params
 from voxveil.errors import ParamsError
 
-__all__ = ["load_params", "parse_params", "read_mapping"]
+__all__ = ["load_params", "original_system", "parse_params", "read_mapping"]
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
@@ -194,3 +194,20 @@ def _join(path: str, key: Any) -> str:
 def _show(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def original_system(params: Params) -> str:
+    """Return the name of the original system, which every attack is compared with.
+
+    Raises:
+        ParamsError: ``score.original`` names none.
+    """
+    name = params.score.original
+    system = params.systems.get(name)
+    if system is None or system.kind != "original":
+        known = sorted(each for each, found in params.systems.items() if found.kind == "original")
+        raise ParamsError(
+            f"score.original: {name!r} is no system of kind 'original', which every attack is compared"
+            f" with; there is: {', '.join(known) or 'none'}"
+        )
+    return name

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from voxveil.config import Params, load_params
+from voxveil.config import Params, load_params, original_system
 from voxveil.config.compose import to_mapping
 from voxveil.errors import InputError, ParamsError
 from voxveil.stages.io import StageContext
@@ -191,22 +191,10 @@ def _made_for(port: Port, params: Params, key: str) -> str | None:
     if port.made_for == "recognizer":
         return params.transcribe.variant
     if port.made_for == "original":
-        return _original(params)
+        return original_system(params)
     if port.made_for in ("pitch", "content"):
         return str(getattr(params.systems[key], port.made_for))
     return None
-
-
-def _original(params: Params) -> str:
-    name = params.score.original
-    system = params.systems.get(name)
-    if system is None or system.kind != "original":
-        known = sorted(each for each, found in params.systems.items() if found.kind == "original")
-        raise ParamsError(
-            f"score.original: {name!r} is no system of kind 'original', which every attack is compared"
-            f" with; there is: {', '.join(known) or 'none'}"
-        )
-    return name
 
 
 def _check_origin(port: Port, done: Done, path: Path, key: str | None) -> None:
