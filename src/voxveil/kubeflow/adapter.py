@@ -21,7 +21,7 @@ from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.executor import Artifact, ExecutorInput
 from voxveil.kubeflow.fan_in import collect, location
 from voxveil.stages.registry import Port, StageSpec, stage_spec
-from voxveil.stages.run import run_stage
+from voxveil.stages.run import made_for, run_stage
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.storage.done import DONE, Done
 
@@ -141,25 +141,12 @@ def _check_keys(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
             continue
         content = read_json(record)
         producer = stage_spec(str(content.get("stage")))
-        wanted = _wanted_key(spec, producer, key, params)
+        wanted = made_for(port, params, key) if key in params.systems else None
         if wanted is not None and content.get("key") != wanted:
             raise ParamsError(
                 f"stage {spec.command} {key}: params want {port.name} of {producer.name} {wanted!r},"
                 f" the pipeline was compiled with {content.get('key')!r}; compile it again with these params"
             )
-
-
-def _wanted_key(spec: StageSpec, producer: StageSpec, key: str, params: Params) -> str | None:
-    if spec.name == "transcribe" and producer.keyed == "content_variant":
-        return params.transcribe.variant
-    if key not in params.systems:
-        return None
-    choices = {
-        "pitch_variant": params.systems[key].pitch,
-        "content_variant": params.systems[key].content,
-        "system": key,
-    }
-    return choices.get(producer.keyed)
 
 
 def _executor_output(

@@ -19,7 +19,7 @@ from voxveil.stages.registry import Port, StageSpec, stage_spec
 from voxveil.storage.atomic import whole_directory, write_bytes
 from voxveil.storage.done import Done, finish, require_done
 
-__all__ = ["checkpoint_root", "fingerprint", "run_stage"]
+__all__ = ["checkpoint_root", "fingerprint", "made_for", "run_stage"]
 
 
 def run_stage(
@@ -175,7 +175,7 @@ def _check_outputs(spec: StageSpec, outputs: Mapping[str, Path]) -> None:
 def _require(port: Port, path: Path, params: Params, key: str, digest: str | None) -> str:
     if not port.many:
         done = require_done(path, port.name, digest=digest)
-        _check_origin(port, done, path, _made_for(port, params, key))
+        _check_origin(port, done, path, made_for(port, params, key))
         return done.digest
     digests = []
     for system in sorted(params.systems):
@@ -185,7 +185,14 @@ def _require(port: Port, path: Path, params: Params, key: str, digest: str | Non
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def _made_for(port: Port, params: Params, key: str) -> str | None:
+def made_for(port: Port, params: Params, key: str) -> str | None:
+    """Return the key an input must have been made for, None where it has none.
+
+    Args:
+        port: The input.
+        params: The parameters of the run.
+        key: Key of the stage that reads it; a system where the input belongs to one.
+    """
     if port.made_for == "key":
         return key
     if port.made_for == "recognizer":
