@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from voxveil import __version__
@@ -20,7 +20,7 @@ from voxveil.loss_rule import LossRule
 from voxveil.storage.atomic import read_json, write_bytes, write_json, write_text
 from voxveil.storage.done import DONE, file_sha256
 
-__all__ = ["PARTS", "SUMS", "Bundle", "read_bundle", "write_bundle"]
+__all__ = ["PARTS", "SUMS", "Bundle", "read_bundle", "write_bundle", "parse_sums"]
 
 FORMAT = 1
 SUMS = "SHA256SUMS"
@@ -144,18 +144,30 @@ def _write_sums(folder: Path) -> None:
     write_text(folder / SUMS, "".join(lines))
 
 
+def parse_sums(text: str, where: str) -> dict[str, str]:
+    """Return SHA-256 by file name; names stay inside the bundle.
+
+    Raises:
+        IncompleteInputError: A line is not ``SHA256  NAME``, or a name leads outside.
+    """
+    named = {}
+    for line in text.splitlines():
+        digest, _, name = line.partition("  ")
+        path = PurePosixPath(name)
+        outside = path.is_absolute() or ".." in path.parts or "\\" in name
+        if not name or outside or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise IncompleteInputError(f"{where}: not a list of SHA-256 digests: {line[:100]!r}")
+        named[name] = digest
+    if "bundle.json" not in named:
+        raise IncompleteInputError(f"{where}: bundle.json is not listed")
+    return named
+
+
 def _check_sums(folder: Path) -> None:
     path = folder / SUMS
     if not path.is_file():
         raise IncompleteInputError(f"{folder}: not a model bundle (no {SUMS}); the bundle stage makes one")
-    named = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        if not name or name.startswith("/") or ".." in Path(name).parts:
-            raise IncompleteInputError(f"{path}: not a list of SHA-256 digests: {line!r}")
-        named[name] = digest
-    if "bundle.json" not in named:
-        raise IncompleteInputError(f"{path}: bundle.json is not listed")
+    named = parse_sums(path.read_text(encoding="utf-8"), str(path))
     for name, digest in named.items():
         if not (folder / name).is_file():
             raise IncompleteInputError(f"{folder / name}: missing from the bundle")

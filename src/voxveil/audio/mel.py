@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, MEL_BANDS, SAMPLE_RATE
 
-__all__ = ["FFT_SIZE", "FLOOR", "WINDOW", "log_mel", "mel_filters"]
+__all__ = ["FFT_SIZE", "FLOOR", "WINDOW", "hertz_to_mel", "log_mel", "mel_edges", "mel_filters"]
 
 FFT_SIZE = 1024
 WINDOW = 640
@@ -36,11 +36,22 @@ def log_mel(audio: torch.Tensor) -> torch.Tensor:
     return torch.log(torch.clamp(filters @ spectrum, min=FLOOR)).transpose(1, 2)
 
 
+def hertz_to_mel(hertz: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the place of a frequency on the HTK mel scale."""
+    return np.asarray(2595.0 * np.log10(1.0 + np.asarray(hertz) / 700.0))
+
+
+@lru_cache(maxsize=1)
+def mel_edges() -> NDArray[np.float64]:
+    """Return the (82,) frequencies in Hz, evenly spaced on the mel scale, that bound the 80 bands."""
+    places = np.linspace(0.0, float(hertz_to_mel(SAMPLE_RATE / 2)), MEL_BANDS + 2)
+    return np.asarray(700.0 * (10.0 ** (places / 2595.0) - 1.0))
+
+
 @lru_cache(maxsize=1)
 def mel_filters() -> NDArray[np.float32]:
     """Return the (80, 513) triangular filters on the HTK mel scale, 0 to 8 kHz, area-normalised."""
-    top = 2595.0 * np.log10(1.0 + SAMPLE_RATE / 2 / 700.0)
-    edges = 700.0 * (10.0 ** (np.linspace(0.0, top, MEL_BANDS + 2) / 2595.0) - 1.0)
+    edges = mel_edges()
     bins = np.linspace(0.0, SAMPLE_RATE / 2, FFT_SIZE // 2 + 1)
     rising = (bins - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
     falling = (edges[2:, None] - bins) / (edges[2:] - edges[1:-1])[:, None]

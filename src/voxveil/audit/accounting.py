@@ -17,7 +17,8 @@ figure. It is reported, not promised.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from voxveil.errors import MissingExtraError, PrivacyError
 from voxveil.privacy.loss import Loss
@@ -57,43 +58,37 @@ def _stream(loss: Loss, vectors: int, delta: float) -> float:
     if loss.unbounded:
         return math.inf
     if loss.mechanism == "laplace_l1" and loss.unit == "vector":
-        return _composed(loss.epsilon, vectors, delta)
+        return _composed(_laplace, loss.epsilon, vectors, delta)
     if loss.mechanism == "randomized_response" and loss.unit == "vector":
-        return _responses(loss.epsilon, vectors, delta)
+        return _composed(_response, loss.epsilon, vectors, delta)
     if loss.mechanism == "laplace_cube" and loss.sensitivity is not None:
         entries = round(loss.sensitivity)
-        return _composed(loss.epsilon / entries, entries, delta)
+        return _composed(_laplace, loss.epsilon / entries, entries, delta)
     # Nothing finer is known of another mechanism: its pure epsilon.
     return loss.epsilon * (vectors if loss.unit == "vector" else 1)
 
 
-def _responses(epsilon: float, times: int, delta: float) -> float:
-    """Return epsilon at delta of ``times`` binary randomised responses of ``epsilon`` each.
+def _laplace(pld: Any, epsilon: float, interval: float) -> Any:
+    """Return the privacy loss distribution of Laplace noise of scale 1 / epsilon under a shift of 1."""
+    return pld.from_laplace_mechanism(1.0 / epsilon, value_discretization_interval=interval)
 
-    Two codes dominate k: with more, a release says 'neither of the two' some of the time, which is a
+
+def _response(pld: Any, epsilon: float, interval: float) -> Any:
+    """Return that of an answer among two codes.
+
+    Two dominate k: with more, a release says 'neither of the two' some of the time, which is a
     post-processing of the answer among two.
     """
+    share = 2.0 / (1.0 + math.exp(epsilon))
+    return pld.from_randomized_response(share, 2, value_discretization_interval=interval)
+
+
+def _composed(one: Callable[[Any, float, float], Any], epsilon: float, times: int, delta: float) -> float:
+    """Return epsilon at delta of ``times`` mechanisms of ``epsilon`` each."""
     try:
         from dp_accounting.pld import privacy_loss_distribution as pld
     except ImportError:
         raise MissingExtraError("dp-accounting", "dp") from None
     pure = epsilon * times
-    one = pld.from_randomized_response(
-        noise_parameter=2.0 / (1.0 + math.exp(epsilon)),
-        num_buckets=2,
-        value_discretization_interval=pure / max(_POINTS, _POINTS_PER_STEP * times),
-    )
-    return min(float(one.self_compose(times).get_epsilon_for_delta(delta)), pure)
-
-
-def _composed(epsilon: float, times: int, delta: float) -> float:
-    """Return epsilon at delta of ``times`` Laplace mechanisms of ``epsilon`` each."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        raise MissingExtraError("dp-accounting", "dp") from None
-    pure = epsilon * times
-    one = pld.from_laplace_mechanism(
-        1.0 / epsilon, value_discretization_interval=pure / max(_POINTS, _POINTS_PER_STEP * times)
-    )
-    return min(float(one.self_compose(times).get_epsilon_for_delta(delta)), pure)
+    single = one(pld, epsilon, pure / max(_POINTS, _POINTS_PER_STEP * times))
+    return min(float(single.self_compose(times).get_epsilon_for_delta(delta)), pure)

@@ -152,9 +152,9 @@ def _loss_information(loss: Loss) -> float:
         return math.inf
     if loss.mechanism == "laplace_l1" and loss.unit == "vector":
         return ball_information(loss.epsilon)
-    # Randomised response reaches the bound of any epsilon-private channel at the best k.
     if loss.mechanism == "laplace_cube" and loss.sensitivity is not None:
         return cube_information(loss.epsilon, round(loss.sensitivity))
+    # Of any other mechanism only its epsilon is used.
     return channel_information(loss.epsilon)
 
 

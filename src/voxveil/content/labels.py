@@ -35,17 +35,21 @@ def phone_targets(split: Split, utterances: Sequence[Utterance], phones: Sequenc
     return Targets(tuple(range(len(phones))), labels)
 
 
-def state_targets(split: Split, utterances: Sequence[Utterance], phones: Sequence[str]) -> Targets:
+def state_targets(split: Split, utterances: Sequence[Utterance], spoken: Targets) -> Targets:
     """Let every tied triphone state that occurs be a class.
 
     A state belongs to the phone that most of its frames carry. States that occur nowhere in these
     utterances are no classes.
+
+    Args:
+        split: Where the states lie.
+        utterances: What to train on.
+        spoken: The phones of at least these utterances (:func:`phone_targets`).
     """
-    spoken = phone_targets(split, utterances, phones).labels
     states = {u.id: split.states(u.id).astype(np.int64) for u in utterances}
     known, places = np.unique(np.concatenate(list(states.values())), return_inverse=True)
-    votes = np.zeros((len(known), len(phones)), np.int64)
-    np.add.at(votes, (places, np.concatenate(list(spoken.values()))), 1)
+    votes = np.zeros((len(known), len(spoken.class_phones)), np.int64)
+    np.add.at(votes, (places, np.concatenate([spoken.labels[name] for name in states])), 1)
     labels = {name: np.searchsorted(known, values).astype(np.int64) for name, values in states.items()}
     return Targets(tuple(int(phone) for phone in votes.argmax(axis=1)), labels)
 

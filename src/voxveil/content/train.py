@@ -119,6 +119,9 @@ def train_content(
     def spoken(labels: torch.Tensor) -> torch.Tensor:
         return torch.where(labels == _PADDING, labels, phone_of[labels.clamp(min=0)])
 
+    def sources(chunks: Sequence[tuple[int, int]], step: int) -> list[PublicNoise]:
+        return [PublicNoise(seed, "train_content", name, utterances[i].id, step) for i, _ in chunks]
+
     size = ContentSize(bottleneck, params.hidden, params.factor, params.layers, len(class_phones))
     with seeded(seed, "train_content", "init"):
         model = ContentModel(size)
@@ -135,20 +138,20 @@ def train_content(
             mel = warp_bands(mel, draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(mel)))
         mask = (labels != _PADDING).float()
         encoded = pooled_frames(model.encode(mel, mask), mask, variant.every)
-        sources = [PublicNoise(seed, "train_content", name, utterances[i].id, step) for i, _ in chunks]
         own = torch.zeros((), device=where)
         if coded:
             # No gradient passes a code, so the scores behind it learn to name the phone by themselves.
             scores = spread_frames(encoded, variant.every, mask.shape[1])
             own = functional.cross_entropy(scores.transpose(1, 2), spoken(labels), ignore_index=_PADDING)
             shown = functional.softmax(SHARPNESS * encoded, dim=2) if sharp else encoded
-            rows = zip(shown.detach().cpu().numpy(), sources, strict=True)
+            rows = zip(shown.detach().cpu().numpy(), sources(chunks, step), strict=True)
             told = np.stack([mechanism.perturb(row, source) for row, source in rows])
             released = torch.from_numpy(told.astype(np.float32)).to(where)
         elif isinstance(mechanism, LaplaceSimplex):
             released = norm1_torch(encoded)
             scale = mechanism.scale() * noise_share(step, params)
-            noise = np.stack([source.laplace(tuple(released.shape[1:]), scale) for source in sources])
+            shape = tuple(released.shape[1:])
+            noise = np.stack([source.laplace(shape, scale) for source in sources(chunks, step)])
             released = norm1_torch(released + torch.from_numpy(noise.astype(np.float32)).to(where))
         else:
             released = norm1_torch(encoded)

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.audio.frames import MEL_BANDS, SAMPLE_RATE
+from voxveil.audio.frames import MEL_BANDS
+from voxveil.audio.mel import hertz_to_mel, mel_edges
 
 __all__ = ["warp_bands"]
 
@@ -25,14 +26,10 @@ def warp_bands(mel: torch.Tensor, factors: NDArray[np.float64]) -> torch.Tensor:
     Returns:
         (batch, K, 80), linear between neighbouring bands; beyond the last band, the last one.
     """
-    top = _mel(SAMPLE_RATE / 2)
-    centres = 700.0 * (10.0 ** (np.linspace(0.0, top, MEL_BANDS + 2)[1:-1] / 2595.0) - 1.0)
-    places = np.clip(_mel(centres * factors[:, None]) / top * (MEL_BANDS + 1) - 1.0, 0, MEL_BANDS - 1)
+    edges = mel_edges()
+    steps = hertz_to_mel(edges[1:-1] * factors[:, None]) / hertz_to_mel(edges[-1]) * (MEL_BANDS + 1)
+    places = np.clip(steps - 1.0, 0, MEL_BANDS - 1)
     low = np.minimum(np.floor(places).astype(np.int64), MEL_BANDS - 2)
     share = torch.from_numpy((places - low).astype(np.float32))[:, None].to(mel.device)
     index = torch.from_numpy(low)[:, None].to(mel.device).expand(-1, mel.shape[1], -1)
     return torch.gather(mel, 2, index) * (1.0 - share) + torch.gather(mel, 2, index + 1) * share
-
-
-def _mel(hertz: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(2595.0 * np.log10(1.0 + np.asarray(hertz) / 700.0))

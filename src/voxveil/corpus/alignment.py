@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
-from voxveil.audio.io import to_int16
+from voxveil.audio.sphinx import feed, pocketsphinx_module
 from voxveil.corpus.espeak import pronounce
 from voxveil.corpus.phones import PHONES, SILENCE, merge_phones, pronunciation
 from voxveil.corpus.source import Clip, Reading, Source
 from voxveil.corpus.split import Phone
-from voxveil.errors import InputError, MissingExtraError
+from voxveil.errors import InputError
 
 __all__ = ["AlignedSource", "Aligner", "Alignment"]
 
@@ -54,14 +54,10 @@ class Aligner:
     """
 
     def __init__(self) -> None:
-        try:
-            import pocketsphinx
-        except ImportError:
-            raise MissingExtraError("pocketsphinx", "align") from None
         # The lattice's best path can leave a phone less frames than it has states, and the second pass
         # then reads beyond its tables.
         self._make: Callable[..., Any] = partial(
-            pocketsphinx.Decoder, lm=None, bestpath=False, loglevel="FATAL"
+            pocketsphinx_module().Decoder, lm=None, bestpath=False, loglevel="FATAL"
         )
         self._decoders: dict[int, Any] = {}
 
@@ -80,11 +76,10 @@ class Aligner:
         words = text.lower().split()
         if not words:
             raise InputError(f"utterance {name}: has no transcript to align")
-        samples = to_int16(audio).astype("<i2").tobytes()
         for attempt, beams in enumerate(_BEAMS):
             if attempt not in self._decoders:
                 self._decoders[attempt] = self._make(**beams)
-            found = _align(self._decoders[attempt], words, samples)
+            found = _align(self._decoders[attempt], words, audio)
             if found is not None:
                 return _on_our_frames(found, len(audio))
         raise InputError(f"utterance {name}: its transcript does not fit its audio (no alignment)")
@@ -138,17 +133,17 @@ class _Segment:
     frames: int
 
 
-def _align(decoder: Any, words: Sequence[str], samples: bytes) -> list[_Segment] | None:
+def _align(decoder: Any, words: Sequence[str], audio: NDArray[Any]) -> list[_Segment] | None:
     """Return the states in order; None if no path fits."""
     for word in dict.fromkeys(words):
         if decoder.lookup_word(word) is None:
             decoder.add_word(word, " ".join(pronunciation(pronounce(word), word)), False)
     decoder.set_align_text(" ".join(words))
     # hyp() of the second pass writes through a null pointer, so it is asked for here only.
-    if not _decode(decoder, samples) or decoder.hyp() is None:
+    if not _decode(decoder, audio) or decoder.hyp() is None:
         return None
     decoder.set_alignment()
-    if not _decode(decoder, samples):
+    if not _decode(decoder, audio):
         return None
     return [
         _Segment(phone.name, int(state.name), state.start, state.duration)
@@ -158,13 +153,9 @@ def _align(decoder: Any, words: Sequence[str], samples: bytes) -> list[_Segment]
     ]
 
 
-def _decode(decoder: Any, samples: bytes) -> bool:
-    # Without this the running mean of its features carries over from the utterance before.
-    decoder.reinit_feat()
+def _decode(decoder: Any, audio: NDArray[Any]) -> bool:
     try:
-        decoder.start_utt()
-        decoder.process_raw(samples, full_utt=True)
-        decoder.end_utt()
+        feed(decoder, audio)
     except RuntimeError:
         return False
     return True

@@ -64,18 +64,20 @@ class Findings:
 
 
 def find_warnings(findings: Findings) -> list[dict[str, str]]:
-    """Return the warnings that apply, in the order of :data:`WARNING_CODES`."""
-    rules = (
-        _eer_hides_evidence,
-        _pav_ceiling,
-        _estimators_disagree,
-        _scores_reversed,
-        _too_few_targets,
-        _pooled_stronger,
-    )
+    """Return the warnings that apply to one attack, in the order of :data:`WARNING_CODES`.
+
+    What compares attacks with each other is in :mod:`voxveil.metrics.convergence`.
+    """
+    rules = {
+        "eer_hides_evidence": _eer_hides_evidence,
+        "pav_ceiling": _pav_ceiling,
+        "estimators_disagree": _estimators_disagree,
+        "scores_reversed": _scores_reversed,
+        "too_few_targets": _too_few_targets,
+        "pooled_attack_stronger": _pooled_stronger,
+    }
     found = []
-    # The last code is of a comparison between attacks (metrics/convergence.py), not of one of them.
-    for code, rule in zip(WARNING_CODES, rules, strict=False):
+    for code, rule in rules.items():
         text = rule(findings)
         if text is not None:
             found.append({"code": code, "text": text})

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from voxveil.bundle import SUMS, read_bundle
+from voxveil.bundle import SUMS, parse_sums, read_bundle
 from voxveil.errors import IncompleteInputError, InputError, MissingExtraError
 from voxveil.experiments import fetch_outputs
 from voxveil.model_registry.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
-from voxveil.model_registry.sums import parse_sums
 from voxveil.recordings import bundle_folder
 from voxveil.storage.atomic import write_bytes
 from voxveil.storage.done import DONE, file_sha256
@@ -133,6 +132,8 @@ def _s3_bundle(place: S3Place, system: str | None) -> tuple[S3Place, bytes]:
 
 
 def _systems(place: S3Place, client: Any) -> list[str]:
+    from botocore.exceptions import BotoCoreError, ClientError
+
     try:
         listing = client.list_objects_v2(Bucket=place.bucket, Prefix=f"{place.prefix}/", Delimiter="/")
         names = [item["Prefix"].rstrip("/").rpartition("/")[2] for item in listing.get("CommonPrefixes", ())]
@@ -143,7 +144,7 @@ def _systems(place: S3Place, client: Any) -> list[str]:
                 Bucket=place.bucket, Prefix=place.below(name).key("bundle.json"), MaxKeys=1
             ).get("KeyCount")
         ]
-    except Exception:
+    except (BotoCoreError, ClientError):
         # Only a hint hangs on it: whoever may read objects may be forbidden to list them.
         return []
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.bundle import SUMS, Bundle, read_bundle
+from voxveil.bundle import SUMS, Bundle, parse_sums, read_bundle
 from voxveil.errors import IncompleteInputError, InputError
 from voxveil.model_registry.places import DVCPlace, Pointer, RegistryPlace, S3Place
-from voxveil.model_registry.sums import parse_sums
 from voxveil.storage.atomic import read_json, write_json
 from voxveil.storage.done import file_sha256
 from voxveil.tracking.client import Tracker, common_tags, connect

@@ -6,10 +6,9 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from voxveil.bundle import SUMS, read_bundle
+from voxveil.bundle import SUMS, parse_sums, read_bundle
 from voxveil.errors import InputError, MissingExtraError
 from voxveil.model_registry.places import DVCPlace, S3Place
-from voxveil.model_registry.sums import parse_sums
 from voxveil.storage.done import file_sha256
 from voxveil.storage.s3 import s3_client, s3_endpoint
 

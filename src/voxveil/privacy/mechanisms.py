@@ -20,14 +20,14 @@ attacker's public speech) the noise is seeded floating-point Laplace: version "1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.config.model import ContentVariant, PitchVariant
 from voxveil.errors import PrivacyError
-from voxveil.privacy.ball import LaplaceBall
+from voxveil.privacy.ball import BALL_BITS, BallNoise, LaplaceBall
 from voxveil.privacy.checks import require_epsilon, require_finite
 from voxveil.privacy.discrete import to_grid
 from voxveil.privacy.grid import add_on_grid, laplace_loss, require_bound
@@ -51,7 +51,7 @@ __all__ = [
 Array = NDArray[Any]
 #: k of the grid spacing 2^-k: far below the noise, and coarse enough that integers never overflow.
 CUBE_BITS = 16
-SIMPLEX_BITS = 20
+SIMPLEX_BITS = BALL_BITS
 
 
 class Mechanism(Protocol):
@@ -84,10 +84,6 @@ class Identity:
     unit: Unit
     name: str = "identity"
 
-    def loss(self, value: Array) -> Loss:
-        """Return the infinite loss."""
-        return self.loss_for(value.shape)
-
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return the infinite loss."""
         return Loss("pure", INFINITE, self.unit, None, self.name, "1", "no noise: nothing is promised")
@@ -99,7 +95,7 @@ class Identity:
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release ``value`` unchanged."""
         require_finite(value, self.name)
-        return seal(value, self.loss(value))
+        return seal(value, self.loss_for(value.shape))
 
 
 @dataclass(frozen=True)
@@ -120,10 +116,6 @@ class LaplaceCube:
     def scale(self, channels: int, frames: int) -> float:
         """Return C K / epsilon."""
         return channels * frames / self.epsilon
-
-    def loss(self, value: Array) -> Loss:
-        """Return epsilon per utterance, with sensitivity C K."""
-        return self.loss_for(value.shape)
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per utterance, with sensitivity C K, for a value of shape (C, K)."""
@@ -160,31 +152,11 @@ class LaplaceCube:
 
 
 @dataclass(frozen=True)
-class LaplaceSimplex:
-    """Laplace noise on L1-normalised vectors, epsilon per vector, Delta_1 = 2.
+class LaplaceSimplex(BallNoise):
+    """Laplace noise on L1-normalised vectors, epsilon per vector, Delta_1 = 2."""
 
-    Attributes:
-        epsilon: Above 0, finite.
-    """
-
-    epsilon: float
     name: str = "laplace_l1"
-
-    def __post_init__(self) -> None:
-        """Check epsilon."""
-        require_epsilon(self.epsilon, self.name)
-
-    def scale(self) -> float:
-        """Return 2 / epsilon."""
-        return 2.0 / self.epsilon
-
-    def loss(self, value: Array) -> Loss:
-        """Return epsilon per vector, with sensitivity 2."""
-        return self.loss_for(value.shape)
-
-    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
-        """Return epsilon per vector, with sensitivity 2, for vectors of shape (K, M)."""
-        return laplace_loss(self.epsilon, "vector", 2.0, self.name, secret)
+    unit: ClassVar[Unit] = "vector"
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Normalise, add the noise, normalise again.
@@ -205,14 +177,7 @@ class LaplaceSimplex:
             value: (K, M), any scale.
             noise: Where the noise comes from.
         """
-        unit = norm1(value)
-        if isinstance(noise, SystemNoise):
-            # Truncation moves toward zero, so each row stays in the L1 ball of 2^k steps and any
-            # two rows differ by at most twice that.
-            steps = to_grid(unit, SIMPLEX_BITS)
-            require_bound(int(np.abs(steps).sum(axis=-1).max()) <= 2**SIMPLEX_BITS, self.name)
-            return add_on_grid(steps, self.epsilon, 2 << SIMPLEX_BITS, SIMPLEX_BITS, noise)
-        return unit + noise.laplace(value.shape, self.scale())
+        return self.noisy_inside(norm1(value), noise)
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release the K vectors of one utterance."""

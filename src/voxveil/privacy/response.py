@@ -53,10 +53,6 @@ class RandomizedResponse:
                 " above that it is no noise, which is spelt 'identity'"
             )
 
-    def loss(self, value: Array) -> Loss:
-        """Return epsilon per vector."""
-        return self.loss_for(value.shape)
-
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per vector; the L1 distance of two codes as one-hot vectors is 2."""
         return Loss("pure", self.epsilon, "vector", 2.0, self.name, "1", "" if secret else SEEDED_NOTE)

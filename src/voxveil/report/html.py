@@ -1,11 +1,14 @@
-"""A table of the page."""
+"""Tables of the page and their cells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
-__all__ = ["html_table"]
+from voxveil.report.words import bounds_text, metric_text
+
+__all__ = ["html_table", "value_cell"]
 
 
 def html_table(
@@ -41,3 +44,10 @@ def html_table(
         f'<div class="scroll"><table class="{shape}"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody></table></div>"
     )
+
+
+def value_cell(entry: Mapping[str, Any]) -> str:
+    """Return a value with its interval below it, as HTML."""
+    interval = bounds_text(entry.get("ci95"))
+    value = escape(metric_text({**entry, "ci95": None}))
+    return f"{value}<small>{escape(interval)}</small>" if interval else value

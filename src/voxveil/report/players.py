@@ -11,7 +11,7 @@ from pathlib import Path
 from voxveil.errors import IncompleteInputError, PrivacyError
 from voxveil.storage.atomic import read_json
 
-__all__ = ["Pair", "players", "read_pairs"]
+__all__ = ["Pair", "by_utterance", "players", "read_pairs"]
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,18 @@ def read_pairs(folder: Path, system: str, kind: str) -> list[Pair]:
     ]
 
 
-def players(pairs: Sequence[Pair]) -> str:
-    """Return the players as HTML: an utterance at a time, the original first, then every system."""
+def by_utterance(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
+    """Return the pairs of each utterance, in the order given."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair.utterance, []).append(pair)
+    return groups
+
+
+def players(pairs: Sequence[Pair]) -> str:
+    """Return the players as HTML: an utterance at a time, the original first, then every system."""
     parts = []
-    for utterance, group in groups.items():
+    for utterance, group in by_utterance(pairs).items():
         said = f": “{escape(group[0].text.capitalize())}”" if group[0].text else ""
         cells = [_player("original", utterance, group[0].original)]
         cells += [_player(p.system, utterance, p.anonymized) for p in group if p.kind != "original"]

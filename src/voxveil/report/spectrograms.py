@@ -5,7 +5,7 @@ Needs matplotlib (``pip install 'voxveil[plots]'``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import rc_context
@@ -18,7 +18,7 @@ from voxveil.audio.io import decode
 from voxveil.report.figures import LIGHT, Theme, style
 from voxveil.report.players import Pair
 
-__all__ = ["spectrogram", "spectrogram_figure"]
+__all__ = ["spectrogram", "spectrogram_figure", "spectrograms"]
 
 _WINDOW = 512
 _RANGE_DB = 70.0
@@ -37,35 +37,36 @@ def spectrogram(audio: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.asarray(np.maximum(level - level.max(), -_RANGE_DB).T)
 
 
-def spectrogram_figure(pairs: Sequence[Pair], theme: Theme = LIGHT) -> Figure:
-    """Draw one utterance: the original, then every system that changes it, one above the other.
+def spectrograms(pairs: Sequence[Pair]) -> dict[str, NDArray[np.float64]]:
+    """Return the spectrograms of one utterance: the original, then every system that changes it.
 
     Args:
         pairs: Of one utterance.
+    """
+    flacs = {"original": pairs[0].original}
+    flacs |= {pair.system: pair.anonymized for pair in pairs if pair.kind != "original"}
+    return {name: spectrogram(decode(flac, pairs[0].utterance)) for name, flac in flacs.items()}
+
+
+def spectrogram_figure(panels: Mapping[str, NDArray[np.float64]], theme: Theme = LIGHT) -> Figure:
+    """Draw the spectrograms of one utterance, one above the other.
+
+    Args:
+        panels: As :func:`spectrograms` returns them.
         theme: Colours.
     """
-    rows = [("original", pairs[0].original)]
-    rows += [(pair.system, pair.anonymized) for pair in pairs if pair.kind != "original"]
     with rc_context(style(theme)):
-        figure = Figure(figsize=(7.2, 1.15 * len(rows) + 0.5), layout="constrained")
-        axes = figure.subplots(len(rows), 1, squeeze=False, sharex=True, sharey=True).ravel()
-        for axis, (name, flac) in zip(axes, rows, strict=True):
-            _panel(axis, name, decode(flac, pairs[0].utterance))
+        figure = Figure(figsize=(7.2, 1.15 * len(panels) + 0.5), layout="constrained")
+        axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True).ravel()
+        for axis, (name, levels) in zip(axes, panels.items(), strict=True):
+            _panel(axis, name, levels)
         axes[-1].set_xlabel("seconds", fontsize=8)
         figure.supylabel("kHz", fontsize=8)
         return figure
 
 
-def _panel(axis: Axes, name: str, audio: NDArray[np.float32]) -> None:
-    extent = (0.0, len(audio) / SAMPLE_RATE, 0.0, SAMPLE_RATE / 2000)
-    axis.imshow(
-        spectrogram(audio),
-        origin="lower",
-        aspect="auto",
-        extent=extent,
-        cmap="Greys",
-        vmin=-_RANGE_DB,
-        vmax=0,
-    )
+def _panel(axis: Axes, name: str, levels: NDArray[np.float64]) -> None:
+    extent = (0.0, levels.shape[1] * HOP / SAMPLE_RATE, 0.0, SAMPLE_RATE / 2000)
+    axis.imshow(levels, origin="lower", aspect="auto", extent=extent, cmap="Greys", vmin=-_RANGE_DB, vmax=0)
     axis.set_title(name, fontsize=8, loc="left", pad=2)
     axis.grid(False)

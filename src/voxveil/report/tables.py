@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from html import escape
 
 from voxveil.metrics.names import METRICS
-from voxveil.report.html import html_table
+from voxveil.report.html import html_table, value_cell
 from voxveil.report.published import IDENTIFICATION, VPC2024
 from voxveil.report.results import Attack, Summary, attacks, headline
+from voxveil.report.utility import has_words
 from voxveil.report.words import (
     bounds_text,
     epsilon_text,
@@ -92,14 +93,14 @@ def _metric_table(
     caption: str, summaries: Sequence[Summary], metrics: Sequence[tuple[str, str]], *, utility: bool
 ) -> str:
     rows = []
-    words = utility and any(summary["utility"]["wer"] for summary in summaries)
+    words = utility and has_words(summaries)
     blank = [""] * (utility + words)
     for summary, attack in attacks(summaries):
-        cells = [_value(attack["metrics"][name]) for name, _ in metrics]
-        extra = [_value(summary["utility"]["per"])] if utility else []
+        cells = [value_cell(attack["metrics"][name]) for name, _ in metrics]
+        extra = [value_cell(summary["utility"]["per"])] if utility else []
         if words:
             wer = summary["utility"]["wer"]
-            extra.append(_value(wer) if wer else "not measured")
+            extra.append(value_cell(wer) if wer else "not measured")
         rows.append([escape(summary["system"]), _attack(attack), *cells, *extra])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
@@ -191,9 +192,3 @@ def _attack(attack: Attack) -> str:
 
 def _states(attack: Attack) -> str:
     return escape(f"{attack['enrolment']} → {attack['trial']}")
-
-
-def _value(entry: dict) -> str:  # type: ignore[type-arg]
-    interval = bounds_text(entry.get("ci95"))
-    value = escape(metric_text({**entry, "ci95": None}))
-    return f"{value}<small>{escape(interval)}</small>" if interval else value

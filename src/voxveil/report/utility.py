@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from voxveil.report.html import html_table
+from voxveil.report.html import html_table, value_cell
 from voxveil.report.results import Summary
-from voxveil.report.words import bounds_text, metric_text, number
+from voxveil.report.words import metric_text, number
 
 __all__ = ["has_words", "utility_lines", "utility_section", "verdict"]
 
@@ -71,7 +71,7 @@ def _by_subset(summaries: Sequence[Summary]) -> str:
             cells = [
                 escape(name or "all"),
                 escape(rate["transcripts"]),
-                _rate(rate),
+                value_cell(rate),
                 f"{rate['utterances']} of {rate['speakers']} speakers",
                 str(rate["reference"]),
             ]
@@ -96,9 +96,3 @@ def _by_subset(summaries: Sequence[Summary]) -> str:
         "Words",
     )
     return html_table("Word errors by subset, with 95 % intervals over speakers", header, rows)
-
-
-def _rate(rate: dict) -> str:  # type: ignore[type-arg]
-    interval = bounds_text(rate.get("ci95"))
-    value = escape(metric_text({**rate, "ci95": None}))
-    return f"{value}<small>{escape(interval)}</small>" if interval else value

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,23 @@ _PRIVATE = "private"
 _UTILITY = "utility"
 #: Lists whose speech must never be read by a training stage.
 _SECRET = (_PRIVATE, _UTILITY)
+
+
+@dataclass
+class _Tally:
+    """Counts of one list; its F0 and audio would not fit in memory for a large corpus."""
+
+    utterances: int = 0
+    samples: int = 0
+    voiced: Counter[str] = field(default_factory=Counter)
+    sexes: dict[str, str] = field(default_factory=dict)
+
+    def add(self, clip: Clip, result: Prepared) -> None:
+        """Count one utterance."""
+        self.utterances += 1
+        self.samples += result.samples
+        self.voiced[clip.speaker] += int((result.f0 > 0).sum())
+        self.sexes[clip.speaker] = clip.sex
 
 
 @dataclass
@@ -170,7 +187,7 @@ def _write_splits(
             lists_of.setdefault(clip.id, []).append(name)
             clips[clip.id] = clip
     order = sorted(clips.values(), key=lambda clip: clip.id)
-    written: dict[str, list[tuple[Clip, Prepared]]] = {name: [] for name in members}
+    tallies = {name: _Tally() for name in members}
     kept: list[Utterance] = []
     progress = Progress("prepare", len(order), "utterance")
     with ExitStack() as stack:
@@ -191,13 +208,12 @@ def _write_splits(
                 writers[_folder(context, name)].add(
                     utterance, result.flac, f0=result.f0, phones=result.phones, states=result.states
                 )
-                # What is counted below needs no audio; a large corpus would not fit in memory.
-                written[name].append((clip, replace(result, flac=b"", states=None)))
+                tallies[name].add(clip, result)
             _note(side, clip, result)
             if _PRIVATE in names:
                 kept.append(utterance)
-    for name, pairs in written.items():
-        _count(facts[_PRIVATE if name in _SECRET else "public"], name, pairs, len(members[name]))
+    for name, tally in tallies.items():
+        _count(facts[_PRIVATE if name in _SECRET else "public"], name, tally, len(members[name]))
     return kept
 
 
@@ -225,21 +241,18 @@ def _note(facts: _Facts, clip: Clip, result: Prepared) -> None:
     facts.timed &= result.phones is not None
 
 
-def _count(facts: _Facts, name: str, written: Sequence[tuple[Clip, Prepared]], clips: int) -> None:
-    if not written:
+def _count(facts: _Facts, name: str, tally: _Tally, clips: int) -> None:
+    if not tally.utterances:
         raise InputError(f"prepare: no usable utterance is left in split {name} (of {clips})")
-    voiced = Counter[str]()
-    for clip, result in written:
-        voiced[clip.speaker] += int((result.f0 > 0).sum())
-    unvoiced = {speaker for speaker, frames in voiced.items() if frames == 0}
+    unvoiced = {speaker for speaker, frames in tally.voiced.items() if frames == 0}
     facts.unvoiced = sorted({*facts.unvoiced, *unvoiced})
-    sexes = Counter({clip.speaker: clip.sex for clip, _ in written}.values())
+    sexes = Counter(tally.sexes.values())
     facts.splits[name] = {
-        "speakers": len(voiced),
+        "speakers": len(tally.voiced),
         "speakers_f": sexes["F"],
         "speakers_m": sexes["M"],
-        "utterances": len(written),
-        "seconds": round(sum(result.samples for _, result in written) / SAMPLE_RATE, 3),
+        "utterances": tally.utterances,
+        "seconds": round(tally.samples / SAMPLE_RATE, 3),
     }
 
 

@@ -15,7 +15,7 @@ from voxveil.config.compose import to_mapping
 from voxveil.errors import MissingExtraError, VoxveilError
 from voxveil.publish.send import publish
 from voxveil.report.page import Picture, page
-from voxveil.report.players import Pair, read_pairs
+from voxveil.report.players import Pair, by_utterance, read_pairs
 from voxveil.report.results import Summary, read_summaries, same_corpus
 from voxveil.stages.io import StageContext
 from voxveil.stages.training_runs import training_fingerprints
@@ -67,15 +67,14 @@ def _shown_params(params: Params, *, public: bool) -> dict[str, Any]:
 def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
     """Draw every public utterance that can be listened to."""
     from voxveil.report.figures import DARK, LIGHT, figure_png
-    from voxveil.report.spectrograms import spectrogram_figure
+    from voxveil.report.spectrograms import spectrogram_figure, spectrograms
 
-    groups: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.utterance, []).append(pair)
-    return {
-        utterance: Picture(*(figure_png(spectrogram_figure(group, theme)) for theme in (LIGHT, DARK)))
-        for utterance, group in groups.items()
-    }
+    pictures = {}
+    for utterance, group in by_utterance(pairs).items():
+        panels = spectrograms(group)
+        light, dark = (figure_png(spectrogram_figure(panels, theme)) for theme in (LIGHT, DARK))
+        pictures[utterance] = Picture(light, dark)
+    return pictures
 
 
 def _publish(context: StageContext, metrics: Path, report: Path) -> None:

@@ -89,6 +89,7 @@ def run(context: StageContext) -> None:
             _Scenario("ignorant", first, "original", plain, tested),
             _Scenario("lazy_informed", first, state, tested, tested),
         ]
+    short = sum(released[item].samples < MINIMUM_SAMPLES for item in items)
     for each in scenarios:
         # No utterance is on both sides, so the two can be put together.
         vectors = {**each.tested, **{item: each.enrolled[item] for item in enrolled}}
@@ -99,7 +100,7 @@ def run(context: StageContext) -> None:
             score_trials(vectors, lists.enrolments, [(t.enrolment, t.utterance) for t in lists.trials]),
             score_ranks(vectors, protocol),
             speaker_of,
-            short_clips=sum(released[item].samples < MINIMUM_SAMPLES for item in items),
+            short_clips=short,
         )
 
 

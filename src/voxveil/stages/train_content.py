@@ -24,7 +24,7 @@ def run(context: StageContext) -> None:
     require_phones(split, "train-content")
     training, held = hold_out(split.utterances, seed)
     spoken = phone_targets(split, split.utterances, PHONES)
-    targets = state_targets(split, training, PHONES) if params.targets == "states" else spoken
+    targets = state_targets(split, training, spoken) if params.targets == "states" else spoken
     with training_sink(context) as sink:
         labelled = [
             LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), targets.labels[u.id])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from voxveil.config import Params
 from voxveil.stages.registry import STAGES, Port, StageSpec
-from voxveil.stages.run import fingerprint
+from voxveil.stages.run import fingerprint, made_for
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import DONE
 
@@ -54,10 +54,8 @@ def _trainings(params: Params) -> Iterator[tuple[StageSpec, str, dict[str, str]]
 
 
 def _path(port: Port, params: Params, key: str) -> str:
-    made_for = key if port.made_for == "key" else ""
-    if port.made_for in ("pitch", "content"):
-        made_for = str(getattr(params.systems[key], port.made_for))
-    return "/".join(part for part in ("outputs", port.made_by, made_for, port.output) if part)
+    parts = ("outputs", port.made_by, made_for(port, params, key), port.output)
+    return "/".join(part for part in parts if part)
 
 
 def _digest(path: Path) -> str:

@@ -85,19 +85,20 @@ class AcousticData:
         # Noise is per vector, so one draw serves all crops of the batch.
         stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
         bounds = np.cumsum([len(v) for v in vectors])[:-1]
+        spoken = [self.speech[crop.item] for crop in crops]
+        voiced_spans = [s.f0[span] > 0 for s, span in zip(spoken, spans, strict=True)]
         content = []
-        for crop, group, part in zip(crops, groups, np.split(stacked, bounds), strict=True):
+        for crop, group, part, voiced_span in zip(
+            crops, groups, np.split(stacked, bounds), voiced_spans, strict=True
+        ):
             first = crop.start - group.start * every
-            left = self.speech[crop.item].f0[crop.start : crop.start + frames]
-            content.append(_fill(spread(part, every)[first : first + len(left)], frames))
+            content.append(_fill(spread(part, every)[first : first + len(voiced_span)], frames))
         pitch = []
         for place, (crop, span) in enumerate(zip(crops, spans, strict=True)):
             noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, place, *keys)
-            released = self._system.pitch.release(self.speech[crop.item].f0, noise)
+            released = self._system.pitch.release(spoken[place].f0, noise)
             pitch.append(_fill(released.value[span], frames))
-        spoken = [self.speech[crop.item] for crop in crops]
         mel = [_fill(s.log_mel[span], frames) for s, span in zip(spoken, spans, strict=True)]
-        voiced_spans = [s.f0[span] > 0 for s, span in zip(spoken, spans, strict=True)]
         voiced = [_fill(part, frames) for part in voiced_spans]
         mask = [_fill(np.ones(len(v)), frames) for v in voiced_spans]
         embedding = [k.embedding for k in known]

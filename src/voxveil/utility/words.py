@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.audio.io import decode, to_int16
-from voxveil.errors import InputError, MissingExtraError
+from voxveil.audio.io import decode
+from voxveil.audio.sphinx import feed, pocketsphinx_module
+from voxveil.errors import InputError
 
 __all__ = ["WordRecognizer", "recognizer_name", "words_in"]
 
@@ -27,7 +28,7 @@ class WordRecognizer:
     """
 
     def __init__(self) -> None:
-        self._decoder = _pocketsphinx().Decoder(loglevel="FATAL")
+        self._decoder = pocketsphinx_module().Decoder(loglevel="FATAL")
 
     def recognize(self, audio: NDArray[Any], name: str = "audio") -> str:
         """Return the words in lower case, separated by spaces; empty if none is heard.
@@ -38,18 +39,14 @@ class WordRecognizer:
         """
         if audio.ndim != 1 or not len(audio) or not np.isfinite(audio).all():
             raise InputError(f"{name}: audio must be (samples,) of finite numbers, at least 1")
-        # Without this the running mean of its features carries over from the utterance before.
-        self._decoder.reinit_feat()
-        self._decoder.start_utt()
-        self._decoder.process_raw(to_int16(audio).astype("<i2").tobytes(), full_utt=True)
-        self._decoder.end_utt()
+        feed(self._decoder, audio)
         found = self._decoder.hyp()
         return "" if found is None else str(found.hypstr)
 
 
 def recognizer_name() -> str:
     """Return what recognises the words, with its version."""
-    _pocketsphinx()
+    pocketsphinx_module()
     return f"pocketsphinx {version('pocketsphinx')}, en-us model and trigram of its package"
 
 
@@ -63,11 +60,3 @@ def words_in(item: tuple[str, bytes]) -> str:
 def _recognizer() -> WordRecognizer:
     """One per process: loading takes half a second."""
     return WordRecognizer()
-
-
-def _pocketsphinx() -> Any:
-    try:
-        import pocketsphinx
-    except ImportError:
-        raise MissingExtraError("pocketsphinx", "align") from None
-    return pocketsphinx
