@@ -12,7 +12,7 @@ from voxveil.config import load_params
 from voxveil.config.load import read_mapping
 from voxveil.errors import InputError, ParamsError
 from voxveil.stages.registry import STAGES, Port, StageSpec
-from voxveil.stages.run import _check_origin, _made_for, run_stage
+from voxveil.stages.run import _check_origin, made_for, run_stage
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.storage.done import DONE, Done
 
@@ -30,7 +30,7 @@ def test_every_input_says_whose_output_it_must_be(spec: StageSpec, port: Port) -
 @pytest.mark.parametrize(("spec", "port"), PORTS, ids=lambda each: each.name)
 def test_another_stage_key_or_port_is_refused(spec: StageSpec, port: Port, root: Path) -> None:
     params = load_params(root / "params.yaml")
-    key = _made_for(port, params, "anon_dp")
+    key = made_for(port, params, "anon_dp")
     right = Done(port.made_by, key, "", {}, port.output)
     _check_origin(port, right, Path("x"), key)
     wrong = [Done("report", key, "", {}, port.output)]
