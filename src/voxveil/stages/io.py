@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from voxveil.config import Params, SystemParams
+from voxveil.tracking.stream import Sink, silent
 
 __all__ = ["StageContext"]
 
@@ -23,6 +24,7 @@ class StageContext:
         outputs: Empty folders by port name, moved into place when the stage returns.
         checkpoints: Folder for this fingerprint's checkpoints, outside declared outputs.
         fingerprint: Hash of the stage's parameters, inputs and code.
+        sink: Of a training stage: told every point of its curve, which goes to MLflow.
     """
 
     stage: str
@@ -32,6 +34,7 @@ class StageContext:
     outputs: Mapping[str, Path]
     checkpoints: Path
     fingerprint: str
+    sink: Sink = silent
 
     @property
     def system(self) -> SystemParams:

@@ -66,6 +66,11 @@ class StageSpec:
         """The stage's name on the command line."""
         return self.name.replace("_", "-")
 
+    @property
+    def trains(self) -> bool:
+        """Whether the stage has a training curve."""
+        return any(port.name == "curve" for port in self.outputs)
+
 
 _PUBLIC = Port("public", "Dataset", made_by="prepare", output="public")
 _PRIVATE = Port("private", "Dataset", "private", made_by="prepare", output="private")
@@ -85,7 +90,7 @@ _COMMON = (
     "stages/registry.py",
 )
 _AUDIO_IO = ("audio/io.py", "audio/containers.py", "audio/frames.py")
-_CURVES = ("tracking/client.py", "tracking/names.py", "tracking/store.py", "tracking/stream.py")
+_CURVES = tuple(f"tracking/{name}.py" for name in ("client", "names", "sender", "store", "stream"))
 _TRAIN = (*_COMMON, "corpus/split.py", "audio", "training", *_CURVES)
 
 STAGES: tuple[StageSpec, ...] = (

@@ -6,7 +6,6 @@ from voxveil.attack.ecapa import EcapaAttacker
 from voxveil.corpus.split import Split
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_json
-from voxveil.tracking.stream import training_sink
 from voxveil.training.outputs import write_curve
 
 __all__ = ["run"]
@@ -15,15 +14,14 @@ __all__ = ["run"]
 def run(context: StageContext) -> None:
     """Write the attacker, ``curve.csv`` and ``metrics.json``."""
     split = Split(context.inputs["attacker"])
-    with training_sink(context) as sink:
-        attacker, result = EcapaAttacker.train(
-            split,
-            context.params.train_attacker,
-            training=context.system.kind,
-            seed=context.params.base.seed,
-            checkpoints=context.checkpoints,
-            sink=sink,
-        )
+    attacker, result = EcapaAttacker.train(
+        split,
+        context.params.train_attacker,
+        training=context.system.kind,
+        seed=context.params.base.seed,
+        checkpoints=context.checkpoints,
+        sink=context.sink,
+    )
     folder = context.outputs["model"]
     attacker.save(folder)
     write_curve(folder, result.curve)

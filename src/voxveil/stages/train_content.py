@@ -10,7 +10,6 @@ from voxveil.corpus.phones import PHONES
 from voxveil.corpus.split import Split
 from voxveil.privacy import PublicNoise
 from voxveil.stages.io import StageContext
-from voxveil.tracking.stream import training_sink
 from voxveil.training.holdout import hold_out
 from voxveil.training.outputs import write_trained
 
@@ -25,21 +24,20 @@ def run(context: StageContext) -> None:
     training, held = hold_out(split.utterances, seed)
     spoken = phone_targets(split, split.utterances, PHONES)
     targets = state_targets(split, training, spoken) if params.targets == "states" else spoken
-    with training_sink(context) as sink:
-        labelled = [
-            LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), targets.labels[u.id])
-            for u in training
-        ]
-        trained = train_content(
-            labelled,
-            PHONES,
-            targets.class_phones,
-            params,
-            context.key,
-            seed,
-            checkpoints=context.checkpoints,
-            sink=sink,
-        )
+    labelled = [
+        LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), targets.labels[u.id])
+        for u in training
+    ]
+    trained = train_content(
+        labelled,
+        PHONES,
+        targets.class_phones,
+        params,
+        context.key,
+        seed,
+        checkpoints=context.checkpoints,
+        sink=context.sink,
+    )
     commonest = int(np.bincount(np.concatenate([spoken.labels[u.id] for u in training])).argmax())
     accuracy = frame_accuracy(
         trained.extractor,

@@ -12,7 +12,6 @@ from voxveil.pitch.extractor import PitchExtractor
 from voxveil.pitch.train import PitchUtterance, correlation, train_pitch
 from voxveil.privacy import PublicNoise
 from voxveil.stages.io import StageContext
-from voxveil.tracking.stream import training_sink
 from voxveil.training.holdout import hold_out
 from voxveil.training.outputs import write_trained
 
@@ -25,8 +24,9 @@ def run(context: StageContext) -> None:
     split = Split(context.inputs["public"] / "extractor")
     spoken = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
     training, held = hold_out(spoken, seed)
-    with training_sink(context) as sink:
-        trained = train_pitch(training, params, context.key, seed, checkpoints=context.checkpoints, sink=sink)
+    trained = train_pitch(
+        training, params, context.key, seed, checkpoints=context.checkpoints, sink=context.sink
+    )
     metrics = _metrics(trained.extractor, held, seed, context.key)
     # The identity has no training; one point of its exact loss keeps every variant's curve plottable.
     curve = trained.curve or [{"step": 0, "loss": 1.0 - metrics["train_pitch/correlation"]}]

@@ -10,7 +10,6 @@ from voxveil.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accu
 from voxveil.speaker.train import train_encoder
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_json
-from voxveil.tracking.stream import training_sink
 from voxveil.training.outputs import write_curve
 from voxveil.training.progress import Progress
 
@@ -21,15 +20,14 @@ def run(context: StageContext) -> None:
     """Write the encoder, ``pool.npz``, ``curve.csv`` and ``metrics.json``."""
     params = context.params.train_speaker
     train, voices = (Split(context.inputs["public"] / name) for name in ("extractor", "pool"))
-    with training_sink(context) as sink:
-        result = train_encoder(
-            train,
-            params,
-            name="train_speaker",
-            seed=context.params.base.seed,
-            checkpoints=context.checkpoints,
-            sink=sink,
-        )
+    result = train_encoder(
+        train,
+        params,
+        name="train_speaker",
+        seed=context.params.base.seed,
+        checkpoints=context.checkpoints,
+        sink=context.sink,
+    )
     encoder = result.encoder
     progress = Progress("train_speaker pool", len(voices), "utterance")
     entries = []

@@ -33,7 +33,6 @@ def _train(context: StageContext) -> None:
     from voxveil.synthesis.speech import Speech
     from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
     from voxveil.systems import System
-    from voxveil.tracking.stream import training_sink
     from voxveil.training.holdout import hold_out
     from voxveil.training.outputs import write_trained
 
@@ -43,10 +42,9 @@ def _train(context: StageContext) -> None:
     system = System.load(context.inputs["pitch"], context.inputs["content"])
     data = AcousticData(Speech(split), system, encoder.embed, seed, context.key)
     training, held = hold_out(split.utterances, seed)
-    with training_sink(context) as sink:
-        model, curve = train_acoustic(
-            data, training, params, context.key, seed, checkpoints=context.checkpoints, sink=sink
-        )
+    model, curve = train_acoustic(
+        data, training, params, context.key, seed, checkpoints=context.checkpoints, sink=context.sink
+    )
     heard = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
     measured = measure(model.eval(), data, heard)
     metrics = {

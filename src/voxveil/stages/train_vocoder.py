@@ -6,7 +6,6 @@ from voxveil.stages.io import StageContext
 from voxveil.synthesis.corpus import corpus_facts, synthesis_split
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
-from voxveil.tracking.stream import training_sink
 from voxveil.training.holdout import hold_out
 from voxveil.training.outputs import write_trained
 
@@ -22,10 +21,9 @@ def run(context: StageContext) -> None:
     split = synthesis_split(context.inputs["public"])
     speech = Speech(split)
     training, held = hold_out(split.utterances, seed)
-    with training_sink(context) as sink:
-        vocoder, curve = train_vocoder(
-            speech, training, params, seed, checkpoints=context.checkpoints, sink=sink
-        )
+    vocoder, curve = train_vocoder(
+        speech, training, params, seed, checkpoints=context.checkpoints, sink=context.sink
+    )
     measured = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
     metrics = {
         "train_vocoder/copy_mel_l1": copy_distance(vocoder.eval(), speech, measured),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ import pytest
 from voxveil.config import parse_params
 from voxveil.stages.io import StageContext
 from voxveil.tracking import stream
-from voxveil.tracking.client import TrackingError, connect
-from voxveil.tracking.store import Store, resolve_store
+from voxveil.tracking.client import connect
+from voxveil.tracking.store import resolve_store
 from voxveil.tracking.stream import training_sink
 
 PARAMS = parse_params(
@@ -99,45 +100,58 @@ def test_a_run_in_the_environment_is_a_parent_and_nothing_else(
 
 
 def test_a_server_that_is_away_costs_one_line(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://ann:s3cret@127.0.0.1:9")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with training_sink(context()) as sink:
         sink(1, {"loss": 1.0})
-    said = capsys.readouterr().err.splitlines()
+    said = capfd.readouterr().err.splitlines()
     (line,) = [each for each in said if each.startswith("voxveil:")]
     assert "train_pitch[dp]: curves are only in curve.csv" in line
     assert "s3cret" not in "".join(said)
 
 
 def test_a_server_that_hangs_does_not_hold_the_stage(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    release = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setattr(stream, "_PATIENCE", 0.05)
+        with training_sink(context()) as sink:
+            for step in range(20_000):
+                sink(step, {"loss": 1.0})
+    assert "did not take the curve" in capfd.readouterr().err
 
-    def hang(store: Store) -> None:
-        release.wait(60)
-        raise TrackingError("at last")
 
-    monkeypatch.setattr(stream, "connect", hang)
-    monkeypatch.setattr(stream, "_PATIENCE", 0.05)
-    with training_sink(context()) as sink:
-        sink(1, {"loss": 1.0})
-    assert "did not take the curve" in capsys.readouterr().err
-    release.set()
-    for thread in threading.enumerate():
-        if thread.name.startswith("mlflow-"):
-            thread.join()
+def test_a_stage_that_is_killed_leaves_a_run_that_says_so(project: Path) -> None:
+    code = textwrap.dedent("""
+        import os, signal, sys
+        sys.path.insert(0, sys.argv[1])
+        from test_stream import context
+        from voxveil.tracking.stream import training_sink
+        with training_sink(context()) as sink:
+            sink(1, {"loss": 1.0})
+            os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    here = str(Path(__file__).parent)
+    # The sender holds standard error open until it has closed the run.
+    killed = subprocess.run([sys.executable, "-c", code, here], stderr=subprocess.PIPE, text=True)
+    assert killed.returncode == -signal.SIGKILL
+    client, (run,) = runs()
+    assert run.info.status == "KILLED"
+    assert [m.step for m in client.get_metric_history(run.info.run_id, "train_pitch/loss")] == [1]
 
 
 def test_without_mlflow_one_line_says_so(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/mlflow.py").write_text("raise ImportError('no mlflow here')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "none"), prepend=os.pathsep)
     with training_sink(context()) as sink:
         sink(1, {"loss": 1.0})
-    said = capsys.readouterr().err.splitlines()
+    said = capfd.readouterr().err.splitlines()
     assert said == [
         "voxveil: warning: train_pitch[dp]: curves are only in curve.csv: mlflow is not installed;"
         " it comes with: pip install 'voxveil[mlflow]'"
