@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "anonymize": ("anonymize", "anonymize a folder of recordings with a trained model"),
     "evaluate": ("evaluate", "judge a score file: privacy in bits and likelihood ratios"),
     "figures": ("figures", "draw the figures that explain the metrics"),
+    "probe": ("probe", "what released features carry, of words and of the speaker, against epsilon"),
     "params": ("params", "choose a scale: params use quickstart"),
     "stage": ("stage", "run one stage of the pipeline"),
     "corpus": ("corpus", "check a corpus, or unpack a prepared split into plain files"),

@@ -42,7 +42,7 @@ LAYERS = (
     ("publish", "experiments"),
     ("comparison", "model_registry", "stack"),
     ("stages",),
-    ("kubeflow",),
+    ("kubeflow", "probe"),
     ("commands",),
     ("cli",),
 )

@@ -6,12 +6,12 @@ import argparse
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+from voxveil.commands.repro import reproduce
 from voxveil.config import Params, load_params
 from voxveil.config.compose import compose, overlay_names, params_text, use_overlay
-from voxveil.errors import InputError, VoxveilError
+from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json, whole_directory, write_bytes
 from voxveil.storage.done import require_done
 
@@ -28,12 +28,6 @@ _PAIRS = Path("demo-audio")
 _PAIRS_SHOWN = 3
 
 
-class PipelineError(VoxveilError):
-    """A stage of the pipeline failed; its own message stands above."""
-
-    exit_code = 1
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil demo``."""
     parser.add_argument("--scale", default="quickstart", help="overlay to compose (%(default)s)")
@@ -44,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     root = _checkout()
     os.chdir(root)
     params = _params(root, args.scale)
-    _reproduce(root)
+    reproduce(root)
     print(_results(root, params))
     return 0
 
@@ -79,21 +73,6 @@ def _params(root: Path, scale: str) -> Params:
     else:
         print(f"params.yaml was edited; it is used as it is ('voxveil params use {scale}' would replace it)")
     return load_params(path)
-
-
-def _reproduce(root: Path) -> None:
-    dvc = Path(sys.executable).with_name("dvc")
-    if not dvc.is_file():
-        raise InputError(f"{dvc}: dvc is not installed here; it comes with: pip install 'voxveil[data]'")
-    environment = dict(os.environ)
-    environment["PATH"] = f"{dvc.parent}{os.pathsep}{environment.get('PATH', '')}"
-    environment.update(DVC_NO_ANALYTICS="1", DO_NOT_TRACK="1", MLFLOW_DISABLE_TELEMETRY="true")
-    status = subprocess.run([str(dvc), "repro"], cwd=root, env=environment, check=False).returncode
-    if status:
-        raise PipelineError(
-            f"'dvc repro' stopped with status {status}; the stage and its message stand above."
-            " Mend it and run the same command: finished stages are kept"
-        )
 
 
 def _results(root: Path, params: Params) -> str:

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from voxveil.config import load_params
-from voxveil.config.compose import overlay_names, use_overlay
-from voxveil.errors import ParamsError
+from voxveil.config.compose import changes_of, overlay_names, use_overlay
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -41,20 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
     if args.action == "use":
-        print(f"{use_overlay(args.name, Path(), _changes(args.set))}: scale {args.name}")
+        print(f"{use_overlay(args.name, Path(), changes_of(args.set))}: scale {args.name}")
     elif args.action == "check":
         params = load_params(args.path)
         print(f"{args.path}: valid, scale {params.base.scale}, systems {', '.join(params.systems) or 'none'}")
     else:
         print("\n".join(overlay_names(Path("params"))))
     return 0
-
-
-def _changes(texts: list[str]) -> dict[str, str]:
-    changes = {}
-    for text in texts:
-        path, sign, value = text.partition("=")
-        if not sign or not path:
-            raise ParamsError(f"--set {text}: must be PATH=VALUE, e.g. prepare.source=/data/LibriSpeech")
-        changes[path.strip()] = value
-    return changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,15 @@ from voxveil.config.model import Params
 from voxveil.errors import ParamsError
 from voxveil.storage.atomic import write_text
 
-__all__ = ["compose", "overlay_names", "params_text", "to_mapping", "use_overlay"]
+__all__ = [
+    "changes_of",
+    "compose",
+    "overlay_names",
+    "overlay_path",
+    "params_text",
+    "to_mapping",
+    "use_overlay",
+]
 
 
 def overlay_names(folder: Path) -> list[str]:
@@ -40,13 +48,38 @@ def compose(overlay: Path, changes: Mapping[str, str] | None = None) -> Params:
 
 def use_overlay(name: str, root: Path, changes: Mapping[str, str] | None = None) -> Path:
     """Rewrite ``root/params.yaml`` from ``root/params/NAME.yaml`` and changes; return its path."""
+    overlay = overlay_path(name, root)
+    path = root / "params.yaml"
+    write_text(path, params_text(compose(overlay, changes)))
+    return path
+
+
+def overlay_path(name: str, root: Path) -> Path:
+    """Return the overlay ``root/params/NAME.yaml``.
+
+    Raises:
+        ParamsError: There is none, naming those there are.
+    """
     overlay = root / "params" / f"{name}.yaml"
     if not overlay.is_file():
         known = ", ".join(overlay_names(root / "params")) or "none"
         raise ParamsError(f"no overlay {name!r} in {root / 'params'}; known: {known}")
-    path = root / "params.yaml"
-    write_text(path, params_text(compose(overlay, changes)))
-    return path
+    return overlay
+
+
+def changes_of(texts: Iterable[str]) -> dict[str, str]:
+    """Return ``PATH=VALUE`` options as values by dotted path.
+
+    Raises:
+        ParamsError: One is not of that form.
+    """
+    changes = {}
+    for text in texts:
+        path, sign, value = text.partition("=")
+        if not sign or not path:
+            raise ParamsError(f"--set {text}: must be PATH=VALUE, e.g. prepare.source=/data/LibriSpeech")
+        changes[path.strip()] = value
+    return changes
 
 
 def _change(content: dict[str, Any], path: str, text: str) -> None:

@@ -21,7 +21,7 @@ from voxveil.storage.atomic import whole_directory, write_bytes
 from voxveil.storage.done import Done, finish, require_done
 from voxveil.tracking.stream import training_sink
 
-__all__ = ["checkpoint_root", "fingerprint", "made_for", "run_stage"]
+__all__ = ["checkpoint_root", "code_digest", "code_digests", "fingerprint", "made_for", "run_stage"]
 
 
 def run_stage(
@@ -113,7 +113,7 @@ def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
         sections[spec.name] = {**section, "variants": {key: section["variants"][key]}}
     if spec.keyed == "system":
         sections["systems"] = {key: everything["systems"][key]}
-    code = {name: _code_digest(name) for name in (*spec.packages, f"stages/{spec.name}.py")}
+    code = code_digests(spec)
     content = json.dumps(
         {"stage": spec.name, "key": key, "params": sections, "inputs": dict(inputs), "code": code},
         sort_keys=True,
@@ -121,7 +121,13 @@ def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _code_digest(name: str) -> str:
+def code_digests(spec: StageSpec) -> dict[str, str]:
+    """Return the SHA-256 of each package and module that a stage's results depend on."""
+    return {name: code_digest(name) for name in (*spec.packages, f"stages/{spec.name}.py")}
+
+
+def code_digest(name: str) -> str:
+    """Return the SHA-256 over the Python files of a module or package, e.g. ``privacy``."""
     root = Path(__file__).resolve().parents[1]
     path = root / name
     files = [path] if path.is_file() else sorted(path.rglob("*.py"))

@@ -1,0 +1,183 @@
+"""``voxveil probe``: what released features carry, of words and of the speaker, against epsilon."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from voxveil.errors import InputError, MissingExtraError, ParamsError
+
+if TYPE_CHECKING:
+    from voxveil.config import Params
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Measure pitch and content features by themselves: words, phones and speaker against epsilon."
+
+EPILOG = """examples:
+  voxveil probe run features/ --scale features-mini --set prepare.source=/data/LibriSpeech
+                                 # a stage per variant, and per draw of its noise; run it again to resume
+  voxveil probe content --variant sharp-10 --draw 1 --params params.yaml \\
+      --public outputs/prepare/public --model outputs/train_content/sharp-10 --out probe/
+  voxveil probe gather outputs/probe --out results/     # table, figures, results.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil probe``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    everything = actions.add_parser("run", help="train and probe every variant of a scale, resumable")
+    everything.add_argument(
+        "folder", type=Path, metavar="DIR", help="the experiment, a DVC project of its own"
+    )
+    everything.add_argument("--scale", default="features-mini", help="overlay in params/ (%(default)s)")
+    everything.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value"
+    )
+    everything.add_argument(
+        "--draws", type=int, default=3, help="draws of the noise per variant (%(default)s)"
+    )
+    for kind in ("pitch", "content"):
+        one = actions.add_parser(kind, help=f"probe one draw of one {kind} variant")
+        one.add_argument("--variant", required=True)
+        one.add_argument("--draw", type=int, required=True, help="number of the draw, from 1 on")
+        one.add_argument("--params", type=Path, default=Path("params.yaml"))
+        one.add_argument("--public", type=Path, required=True, help="public output of prepare")
+        one.add_argument("--model", type=Path, required=True, help=f"output of train-{kind} for the variant")
+        one.add_argument("--out", type=Path, required=True)
+    gather = actions.add_parser("gather", help="table and figures of finished probes")
+    gather.add_argument("folder", type=Path, metavar="DIR", help="folder with probe.json files below it")
+    gather.add_argument("--out", type=Path, required=True, metavar="DIR")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action."""
+    if args.action == "run":
+        return _run(args)
+    return _gather(args) if args.action == "gather" else _probe(args)
+
+
+def _probe(args: argparse.Namespace) -> int:
+    from voxveil.config import load_params
+    from voxveil.storage.atomic import whole_directory, write_json
+    from voxveil.storage.done import finish, require_done
+
+    params = load_params(args.params)
+    trainer = f"train_{args.action}"
+    variants = getattr(params, trainer).variants
+    if args.variant not in variants:
+        known = ", ".join(variants)
+        raise ParamsError(f"{args.params}: no {trainer} variant {args.variant!r}; known: {known}")
+    if args.draw < 1:
+        raise InputError(f"--draw must be at least 1, got {args.draw}")
+    require_done(args.public, "public")
+    done = require_done(args.model, "model")
+    if (done.stage, done.key) != (trainer, args.variant):
+        raise InputError(
+            f"{args.model} is output of {done.stage}[{done.key}]; needed is that of {trainer}[{args.variant}]"
+        )
+    from voxveil.training.loop import use_threads
+
+    use_threads(params.base.threads)
+    result: dict[str, Any]
+    if args.action == "pitch":
+        from voxveil.probe.pitch import probe_pitch
+
+        result = probe_pitch(args.public, args.model, params, args.variant, args.draw)
+    else:
+        from voxveil.probe.content import probe_content
+
+        result = probe_content(args.public, args.model, params, args.variant, args.draw)
+    with whole_directory(args.out) as folder:
+        write_json(folder / "probe.json", result)
+        finish(folder, f"probe_{args.action}", args.variant)
+    return 0
+
+
+def _gather(args: argparse.Namespace) -> int:
+    from voxveil.probe.gather import experiment_lines, read_probes
+    from voxveil.storage.atomic import whole_directory, write_json, write_text
+    from voxveil.storage.done import finish
+
+    probes = read_probes(args.folder)
+    lines = experiment_lines(probes)
+    with whole_directory(args.out) as folder:
+        write_text(folder / "table.txt", "\n".join(lines) + "\n")
+        write_json(folder / "results.json", {"format": 1, "probes": probes})
+        _draw(probes, folder)
+        finish(folder, "gather", None)
+    print("\n".join(lines))
+    return 0
+
+
+def _draw(probes: list[dict[str, Any]], folder: Path) -> None:
+    try:
+        from voxveil.probe import figures
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plots") from None
+    from voxveil.metrics.plots import save_figure
+
+    kinds = {probe["kind"] for probe in probes}
+    save_figure(figures.asi_figure(probes), folder / "p_asi.png")
+    if "pitch" in kinds:
+        save_figure(figures.correlation_figure(probes), folder / "pitch_correlation.png")
+        save_figure(figures.track_figure(probes), folder / "pitch_tracks.png")
+    if "content" in kinds:
+        save_figure(figures.accuracy_figure(probes), folder / "content_accuracy.png")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from voxveil.commands.repro import dvc_environment, dvc_program, reproduce
+    from voxveil.config.compose import changes_of, compose, overlay_path, params_text
+    from voxveil.probe.pipeline import CODE, dvc_yaml
+    from voxveil.storage.atomic import read_json, write_json, write_text
+
+    if args.draws < 1:
+        raise InputError(f"--draws must be at least 1, got {args.draws}")
+    folder = args.folder
+    if folder.exists() and any(folder.iterdir()) and not (folder / "dvc.yaml").is_file():
+        raise InputError(f"{folder}: not empty and not an experiment (no dvc.yaml in it); name a new folder")
+    params = compose(overlay_path(args.scale, Path()), changes_of(args.set))
+    params = _from_here(params)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("params.yaml", params_text(params)), ("dvc.yaml", dvc_yaml(params, args.draws))):
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text:
+            write_text(folder / name, text)
+    code = _code()
+    if not (folder / CODE).is_file() or read_json(folder / CODE) != code:
+        write_json(folder / CODE, code)
+    if not (folder / ".dvc").is_dir():
+        subprocess.run(
+            [str(dvc_program()), "init", "--quiet", "--no-scm"], cwd=folder, env=dvc_environment(), check=True
+        )
+    reproduce(folder)
+    print((folder / "outputs/features/table.txt").read_text(encoding="utf-8"), end="")
+    print(f"\nfigures and every number: {folder / 'outputs/features'}/")
+    return 0
+
+
+def _from_here(params: Params) -> Params:
+    """Return the parameters with a relative corpus made absolute: the experiment runs in its own folder."""
+    from dataclasses import replace
+
+    source = params.prepare.source
+    if source == "embedded":
+        return params
+    if not Path(source).is_dir():
+        raise ParamsError(f"prepare.source: {source}: no such folder; set it: --set prepare.source=DIR")
+    return replace(params, prepare=replace(params.prepare, source=str(Path(source).resolve())))
+
+
+def _code() -> dict[str, Any]:
+    """Return the digests of the code behind each stage: what changed is run again."""
+    from voxveil.probe.pipeline import PROBED
+    from voxveil.stages.registry import stage_spec
+    from voxveil.stages.run import code_digest, code_digests
+
+    code: dict[str, Any] = {name: code_digests(stage_spec(name)) for name in ("prepare", *PROBED.values())}
+    probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "training", "utility")
+    code["probe"] = {name: code_digest(name) for name in probed}
+    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in ("gather", "figures")}
+    return code

@@ -1,0 +1,87 @@
+"""The DVC pipeline of a feature-level experiment: a stage per variant, a stage per variant and draw.
+
+It is written out in full, so that ``dvc repro`` resumes it at the first unfinished stage and every
+stage depends on its own parameters and code only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from voxveil.config import Params
+from voxveil.config.compose import to_mapping
+from voxveil.stages.registry import StageSpec, stage_spec
+
+__all__ = ["CODE", "PROBED", "dvc_yaml", "probe_folder"]
+
+#: File beside dvc.yaml with the digest of each stage's code.
+CODE = "code.json"
+#: What is probed, and the stage that trains it.
+PROBED = {"pitch": "train_pitch", "content": "train_content"}
+_PUBLIC = "outputs/prepare/public"
+
+
+def probe_folder(kind: str, variant: str, draw: int) -> str:
+    """Return where a probe writes, relative to the experiment."""
+    return f"outputs/probe/{kind}/{variant}/draw-{draw}"
+
+
+def dvc_yaml(params: Params, draws: int) -> str:
+    """Return the text of dvc.yaml.
+
+    Args:
+        params: All parameters; every pitch and content variant is trained and probed.
+        draws: Draws of the noise per variant with noise, at least 1; a variant without has one.
+    """
+    stages: dict[str, Any] = {"prepare": _prepare()}
+    gathered = []
+    for kind, trainer in PROBED.items():
+        variants = getattr(params, trainer).variants
+        for variant, chosen in variants.items():
+            stages[f"{trainer}-{variant}"] = _train(stage_spec(trainer), params, variant)
+            for draw in range(1, (1 if chosen.mechanism == "identity" else draws) + 1):
+                stages[f"probe-{kind}-{variant}-{draw}"] = _probe(kind, trainer, variant, draw)
+                gathered.append(probe_folder(kind, variant, draw))
+    stages["gather"] = {
+        "cmd": "voxveil probe gather outputs/probe --out outputs/features",
+        "deps": gathered,
+        "params": [{CODE: ["gather"]}],
+        "outs": ["outputs/features"],
+    }
+    return yaml.safe_dump({"stages": stages}, sort_keys=False, width=100)
+
+
+def _prepare() -> dict[str, Any]:
+    outs = [_PUBLIC, "outputs/prepare/private"]
+    ports = " ".join(f"--out {out.rpartition('/')[2]}={out}" for out in outs)
+    return {
+        "cmd": f"voxveil stage prepare --params params.yaml {ports}",
+        "params": ["base", "prepare", {CODE: ["prepare"]}],
+        "outs": outs,
+    }
+
+
+def _train(spec: StageSpec, params: Params, variant: str) -> dict[str, Any]:
+    section = to_mapping(getattr(params, spec.name))
+    knobs = [f"{spec.name}.{knob}" for knob in section if knob != "variants"]
+    model, rest = f"outputs/{spec.name}/{variant}", f"metrics/{spec.name}/{variant}"
+    return {
+        "cmd": f"voxveil stage {spec.command} --key {variant} --params params.yaml --in public={_PUBLIC}"
+        f" --out model={model} --out metrics={rest}.json --out curve={rest}.csv",
+        "deps": [_PUBLIC],
+        "params": ["base", *knobs, f"{spec.name}.variants.{variant}", {CODE: [spec.name]}],
+        "outs": [model, f"{rest}.json", f"{rest}.csv"],
+    }
+
+
+def _probe(kind: str, trainer: str, variant: str, draw: int) -> dict[str, Any]:
+    model, out = f"outputs/{trainer}/{variant}", probe_folder(kind, variant, draw)
+    return {
+        "cmd": f"voxveil probe {kind} --variant {variant} --draw {draw} --params params.yaml"
+        f" --public {_PUBLIC} --model {model} --out {out}",
+        "deps": [_PUBLIC, model],
+        "params": ["base", "asi", {CODE: ["probe"]}],
+        "outs": [out],
+    }

@@ -1,0 +1,120 @@
+"""Probe of a pitch variant: how much of the F0 is left, and who speaks by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxveil.attack.asi import pitch_features
+from voxveil.config import Params
+from voxveil.corpus.split import Split
+from voxveil.errors import InputError
+from voxveil.pitch.extractor import PitchExtractor
+from voxveil.pitch.scale import hz_to_unit
+from voxveil.pitch.train import correlation
+from voxveil.privacy import PublicNoise
+from voxveil.probe.facts import FORMAT, Cost, corpus_of, spent
+from voxveil.probe.speakers import identified
+from voxveil.seeding import stream
+from voxveil.training.holdout import hold_out
+
+__all__ = ["probe_pitch"]
+
+_REPLICATES = 1000
+#: Utterances whose pitch track is drawn.
+_TRACKS = 3
+
+
+def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: int) -> dict[str, Any]:
+    """Measure one draw of one pitch variant on public speech.
+
+    Args:
+        public: What ``prepare`` wrote for the public speakers.
+        model: What ``train_pitch`` wrote for the variant.
+        params: All parameters.
+        variant: Name of the variant.
+        draw: Number of the draw of its noise, from 1 on.
+
+    Returns:
+        Correlation on held-out speakers with the floor of a decoder that is fed noise alone, the ASI
+        attack on all speakers with enough utterances, the loss and what can pass.
+    """
+    split = Split(public / "extractor")
+    extractor = PitchExtractor.load(model)
+    noisy = extractor.loss["mechanism"] != "identity"
+    seed = params.base.seed
+    _, held = hold_out(split.utterances, seed)
+
+    def noise(item: str, use: str) -> PublicNoise:
+        return PublicNoise(seed, "probe_pitch", variant, item, use)
+
+    released = {u.id: extractor.release(split.f0(u.id), noise(u.id, f"draw-{draw}")) for u in split}
+    result: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": "pitch",
+        "variant": variant,
+        "mechanism": params.train_pitch.variants[variant].mechanism,
+        "draw": draw,
+        "corpus": corpus_of(public),
+        **spent([Cost(released[u.id].loss, 1) for u in held]),
+        "correlation": _correlations(
+            [correlation(released[u.id].value, split.f0(u.id)) for u in held],
+            [u.speaker for u in held],
+            seed,
+        ),
+        "tracks": [
+            {
+                "utterance": u.id,
+                "true": _rounded(hz_to_unit(split.f0(u.id))),
+                "released": _rounded(released[u.id].value),
+            }
+            for u in held[:_TRACKS]
+        ],
+    }
+    if noisy:
+        floor = [
+            correlation(extractor.noise_only(u.frames, noise(u.id, f"floor-{draw}")), split.f0(u.id))
+            for u in held
+        ]
+        result["correlation_floor"] = _correlations(floor, [u.speaker for u in held], seed)
+
+    def features(item: str, again: int) -> np.ndarray[Any, Any]:
+        if again == 0:
+            return pitch_features(released[item].value)
+        # Anyone may anonymize public speech again and again to learn from it.
+        return pitch_features(
+            extractor.release(split.f0(item), noise(item, f"attacker-{draw}-{again}")).value
+        )
+
+    name = f"asi[pitch-{variant}-{draw}]"
+    result["asi"] = identified(split, features, lambda item: Cost(released[item].loss, 1), params, name)
+    return result
+
+
+def _correlations(values: Sequence[float | None], speakers: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return the mean over utterances with its interval over speakers."""
+    rows = [(s, v) for s, v in zip(speakers, values, strict=True) if v is not None]
+    if not rows:
+        raise InputError("probe: no held-out utterance has a varying F0; nothing can be measured")
+    names = sorted({speaker for speaker, _ in rows})
+    sums = np.array([[sum(v for s, v in rows if s == n), sum(s == n for s, _ in rows)] for n in names])
+    draws = stream(seed, "probe", "correlation").multinomial(
+        len(names), np.full(len(names), 1 / len(names)), size=_REPLICATES
+    )
+    totals = draws @ sums
+    low, high = np.quantile(totals[:, 0] / totals[:, 1], [0.025, 0.975])
+    value, count = sums.sum(axis=0)
+    return {
+        "value": float(value / count),
+        "ci95": [float(low), float(high)],
+        "utterances": int(count),
+        "speakers": len(names),
+        "undefined": len(values) - len(rows),
+    }
+
+
+def _rounded(values: np.ndarray[Any, Any]) -> list[float]:
+    return [round(float(value), 4) for value in values]
