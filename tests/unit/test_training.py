@@ -19,6 +19,7 @@ from voxveil.seeding import stream  # noqa: E402
 from voxveil.training.checkpoint import load_model, model_bytes  # noqa: E402
 from voxveil.training.loop import Plan, TrainingError, fit, seeded, use_threads  # noqa: E402
 from voxveil.training.progress import Progress  # noqa: E402
+from voxveil.training.stopping import EarlyStopping  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -118,3 +119,38 @@ def test_progress_in_a_log_is_plain_lines_with_rate_and_time_left() -> None:
     progress.update(30)
     lines = stream_out.getvalue().splitlines()
     assert lines == ["toy: 10/30 steps, 0.9/s, 22 s left, loss 1", "toy: 30/30 steps, 1.0/s"]
+
+
+def watched(losses: list[float], patience: int) -> tuple[nn.Module, list[dict[str, float]], int]:
+    model, answers, seen = make(), iter(losses), []
+
+    def validate() -> dict[str, float]:
+        assert not model.training and not torch.is_grad_enabled()
+        seen.append({name: value.clone() for name, value in model.state_dict().items()})
+        return {"held": next(answers)}
+
+    stopping = EarlyStopping(model, validate, judged="held", patience=patience)
+    curve = fit(model, loss_of(model), plan(), watch=stopping)
+    step = stopping.restore()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, seen[step // 4 - 1][name]), name
+    return model, curve, step
+
+
+def test_a_watched_training_ends_early_and_keeps_its_best_weights() -> None:
+    _, curve, step = watched([3.0, 1.0, 2.0, 1.0, 0.5, 0.1], patience=2)
+    assert [point["step"] for point in curve] == [4, 8, 12, 16]
+    assert [point["held"] for point in curve] == [3.0, 1.0, 2.0, 1.0]
+    assert step == 8
+    _, curve, step = watched([3.0, 1.0, 2.0, 1.0, 0.5, 0.1], patience=3)
+    assert (len(curve), step) == (6, 24)
+
+
+def test_watching_changes_nothing_in_the_training(tmp_path: Path) -> None:
+    plain, seen = make(), make()
+    fit(plain, loss_of(plain), plan())
+    fit(seen, loss_of(seen), plan(), watch=lambda step: ({}, False))
+    for name, value in plain.state_dict().items():
+        assert torch.equal(value, seen.state_dict()[name]), name
+    with pytest.raises(ValueError, match="no checkpoints"):
+        fit(make(), loss_of(plain), plan(), checkpoints=tmp_path, watch=lambda step: ({}, False))

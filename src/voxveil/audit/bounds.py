@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from voxveil.errors import InputError
 
-__all__ = ["ALPHA", "Event", "choose_event", "largest_bound", "ratio_bound"]
+__all__ = ["ALPHA", "Event", "choose_event", "clopper_pearson", "largest_bound", "ratio_bound"]
 
 #: Chance of accusing a right mechanism.
 ALPHA = 1e-4
@@ -97,13 +97,27 @@ def largest_bound(trials: int, alpha: float = ALPHA) -> float:
     return float(_bound(np.array([trials]), trials, np.array([0]), trials, alpha)[0])
 
 
-def _bound(hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float) -> Sample:
+def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample]:
+    """Return the exact bounds of a probability (Clopper and Pearson 1934), elementwise.
+
+    Args:
+        hits: In [0, trials]; need not be whole (an effective number of trials, see
+            :func:`voxveil.attack.asi_result.clustered_interval`).
+        trials: Above 0.
+        side: Chance that the probability lies below the lower bound, and that it lies above the upper one.
+
+    Returns:
+        (lower, upper) in [0, 1]: 0 without a hit, 1 where every trial is one.
+    """
     from scipy.special import betaincinv
 
-    side = alpha / 2
-    # Clopper-Pearson: low is 0 without a hit, high is 1 where every trial is an alarm.
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - np.maximum(hits, 1) + 1, side), 0.0)
-    few = np.minimum(alarms, m - 1)
-    high = np.where(alarms < m, betaincinv(few + 1, m - few, 1 - side), 1.0)
+    k, n = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(trials, np.float64))
+    some, few = np.where(k > 0, k, n), np.where(k < n, k, 0.0)
+    low = np.where(k > 0, betaincinv(some, n - some + 1, side), 0.0)
+    return low, np.where(k < n, betaincinv(few + 1, n - few, 1 - side), 1.0)
+
+
+def _bound(hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float) -> Sample:
+    low, high = clopper_pearson(hits, n, alpha / 2)[0], clopper_pearson(alarms, m, alpha / 2)[1]
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(low) - np.log(high), np.float64)

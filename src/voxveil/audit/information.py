@@ -122,7 +122,17 @@ def fano_accuracy_limit(information: float, candidates: int) -> float:
 
 
 def pinsker_accuracy_limit(information: float, candidates: int) -> float:
-    """Return the largest accuracy of naming one of S equally likely speakers: 1/S + sqrt(I / 2)."""
+    """Return the largest accuracy of naming one of S equally likely speakers: 1/S + sqrt(I / 2).
+
+    With p the joint law of speaker and release and q the product of its margins, accuracy under q is at
+    most 1/S and the two differ by at most their total variation, which Pinsker bounds by sqrt(I / 2).
+    Equally likely means given the frame count too: duration is public and outside of I.
+
+    Args:
+        information: What one release passes, in nat. The root is concave, so the mean over utterances of
+            different lengths serves for the mean accuracy.
+        candidates: S, at least 2.
+    """
     return min(1.0, 1.0 / _candidates(candidates) + math.sqrt(information / 2.0))
 
 

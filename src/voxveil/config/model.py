@@ -1,4 +1,4 @@
-"""Every parameter of voxveil: a section per stage, the systems, and ``base``.
+"""Every parameter of voxveil: a section per stage, the systems, ``base``, and the attack on features.
 
 The defaults are those of scale ``quickstart``; ``params/*.yaml`` hold what differs.
 """
@@ -11,6 +11,7 @@ from voxveil.config.fields import knob, table
 
 __all__ = [
     "AnonymizeParams",
+    "AsiParams",
     "BaseParams",
     "BundleParams",
     "ContentVariant",
@@ -200,6 +201,19 @@ class AnonymizeParams:
 
 
 @dataclass(frozen=True)
+class AsiParams:
+    """Automatic speaker identification from pitch or content features alone; no stage reads it."""
+
+    channels: int = knob(64, "width of the x-vector network", low=2)
+    steps: int = knob(400, "training steps at most; fewer where validation stops improving", low=1)
+    batch: int = knob(32, "crops per step", low=2)
+    crop_frames: int = knob(200, "frames (after grouping) per training crop", low=10)
+    group: int = knob(1, "frames averaged into one before the network: long features train sooner", low=1)
+    learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
+    patience: int = knob(10, "validations (40 in all steps) without a new best before it ends", low=1)
+
+
+@dataclass(frozen=True)
 class ScoreParams:
     """Verification scores of the attacker."""
 
@@ -271,3 +285,4 @@ class Params:
     transcribe: TranscribeParams = field(default_factory=TranscribeParams)
     evaluate: EvaluateParams = field(default_factory=EvaluateParams)
     report: ReportParams = field(default_factory=ReportParams)
+    asi: AsiParams = field(default_factory=AsiParams)

@@ -20,10 +20,13 @@ from voxveil.seeding import stream_seed
 from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
 from voxveil.training.progress import Progress
 
-__all__ = ["CurveSink", "Plan", "TrainingError", "device", "fit", "seeded", "use_threads"]
+__all__ = ["CurveSink", "Plan", "TrainingError", "Watch", "device", "fit", "seeded", "use_threads"]
 
 #: Called with (step, values) whenever a point of the curve is recorded.
 CurveSink = Callable[[int, dict[str, float]], None]
+
+#: Called with the step at every point of the curve; returns further values for it, and whether to stop.
+Watch = Callable[[int], tuple[dict[str, float], bool]]
 
 
 class TrainingError(VoxveilError):
@@ -81,6 +84,7 @@ def fit(
     *,
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
+    watch: Watch | None = None,
 ) -> list[dict[str, float]]:
     """Train ``model`` and return its curve.
 
@@ -91,6 +95,8 @@ def fit(
         plan: How to train.
         checkpoints: Folder to resume from and save to; none is kept if absent.
         sink: Told each point of the curve, e.g. to stream it to MLflow.
+        watch: May stop the training (:class:`voxveil.training.stopping.EarlyStopping`), asked in evaluation
+            mode. What it remembers is in no checkpoint, so it goes without ``checkpoints``.
 
     Returns:
         Points ``{"step": ..., "loss": ..., "learning_rate": ..., ...}``; a loss is the mean since the last.
@@ -98,6 +104,8 @@ def fit(
     Raises:
         TrainingError: The loss became NaN or infinite.
     """
+    if checkpoints and watch is not None:
+        raise ValueError(f"{plan.name}: a training that is watched keeps no checkpoints")
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate, betas=(0.9, 0.98))
     done, curve = load_checkpoint(checkpoints, model, optimizer) if checkpoints else (0, [])
@@ -123,8 +131,16 @@ def fit(
             point = {"step": step + 1, "loss": total / count, "learning_rate": rate, **values}
             curve.append(point)
             total, count = 0.0, 0
+            stop = False
+            if watch is not None:
+                model.eval()
+                found, stop = watch(step + 1)
+                point.update(found)
+                model.train()
             if sink is not None:
                 sink(step + 1, {name: value for name, value in point.items() if name != "step"})
+            if stop:
+                break
         progress.update(step + 1, f"loss {number:.4g}")
         # Only at a point of the curve: a mean over half an interval would differ after a resume.
         due = count == 0 and time.monotonic() - saved >= plan.checkpoint_seconds

@@ -1,0 +1,146 @@
+"""The identification attack: it finds speakers who can be found, and nobody where nothing tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from made_identities import SMALL, made_pitch, made_utterances  # noqa: E402
+
+from voxveil.attack.asi import identify, pitch_features  # noqa: E402
+from voxveil.attack.asi_network import AsiNetwork, padded, statistics  # noqa: E402
+from voxveil.attack.asi_result import pooled_results  # noqa: E402
+from voxveil.attack.asi_split import split_utterances  # noqa: E402
+from voxveil.errors import InputError  # noqa: E402
+from voxveil.training.loop import seeded, use_threads  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+UTTERANCES = made_utterances(12, 6)
+SPLIT = split_utterances(UTTERANCES, full=False, seed=5)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Bit-equal training needs one thread."""
+    before = torch.get_num_threads()
+    use_threads(1)
+    yield
+    use_threads(before)
+
+
+def test_positive_control_speakers_with_heights_of_their_own_are_found() -> None:
+    points = []
+    result = identify(
+        made_pitch(UTTERANCES), SPLIT, SMALL, 5, sink=lambda step, values: points.append(values)
+    )
+    assert (result.speakers, result.trials, result.chance) == (12, 12, 1 / 12)
+    assert result.ci95[0] > 2 * result.chance
+    assert {"loss", "validation_loss", "validation_accuracy"} <= set(points[-1])
+    best = min(result.curve, key=lambda point: point["validation_loss"])
+    assert result.steps == best["step"]
+
+
+def test_negative_control_nobody_is_found_where_nothing_tells() -> None:
+    utterances = made_utterances(10, 20)
+    split = split_utterances(utterances, full=True, seed=5)
+    features = made_pitch(utterances, telling=False)
+    result = pooled_results([identify(features, split, SMALL, seed) for seed in (5, 6, 7)])
+    assert (result.trials, result.draws) == (60, 3)
+    assert result.ci95[0] <= result.chance <= result.ci95[1]
+
+
+def test_shuffled_labels_are_at_chance_though_training_learns_them() -> None:
+    items = [item for each in UTTERANCES.values() for item in each]
+    mixed = np.random.default_rng(3).permutation(items).reshape(len(UTTERANCES), -1)
+    wrong = dict(zip(UTTERANCES, mixed.tolist(), strict=True))
+    results = [
+        identify(made_pitch(UTTERANCES), split_utterances(wrong, full=False, seed=seed), SMALL, seed)
+        for seed in (5, 6)
+    ]
+    result = pooled_results(results)
+    assert result.ci95[0] <= result.chance <= result.ci95[1]
+
+
+def test_the_same_seed_gives_the_same_attack_and_the_mapping_is_a_constant_function() -> None:
+    features = made_pitch(UTTERANCES)
+    first = identify(features, SPLIT, SMALL, 5)
+    second = identify(lambda item, draw: features[item], SPLIT, SMALL, 5)
+    assert first.curve == second.curve
+    assert first.speaker_hits.tolist() == second.speaker_hits.tolist()
+
+
+def test_training_draws_anew_and_a_tested_utterance_is_released_once() -> None:
+    features = made_pitch(UTTERANCES)
+    asked: dict[str, list[int]] = {}
+
+    def fresh(item: str, draw: int) -> np.ndarray:
+        asked.setdefault(item, []).append(draw)
+        return features[item]
+
+    identify(fresh, SPLIT, SMALL, 5)
+    held = [item for part in (SPLIT.validation, SPLIT.test) for items in part.values() for item in items]
+    assert all(asked[item] == [0] for item in held)
+    trained = [asked[item] for items in SPLIT.training.values() for item in items]
+    # Once for the statistics, then once a pass.
+    assert all(draws[0] == 0 and draws[1:] == list(range(len(draws) - 1)) for draws in trained)
+    assert max(len(draws) for draws in trained) > 10
+
+
+def test_groups_of_frames_are_averaged() -> None:
+    features = made_pitch(UTTERANCES)
+    by_hand = {}
+    for item, value in features.items():
+        groups = [value[start : start + 3].mean(axis=0) for start in range(0, len(value), 3)]
+        by_hand[item] = np.stack(groups)
+    grouped = identify(features, SPLIT, type(SMALL)(**{**vars(SMALL), "group": 3, "steps": 8}), 5)
+    expected = identify(by_hand, SPLIT, type(SMALL)(**{**vars(SMALL), "steps": 8}), 5)
+    assert [p["loss"] for p in grouped.curve] == pytest.approx([p["loss"] for p in expected.curve], rel=1e-4)
+
+
+def test_padding_and_company_change_nothing() -> None:
+    with seeded(1, "network"):
+        model = AsiNetwork(torch.tensor([0.4, 0.6]), torch.tensor([0.3, 0.5]), 8, 5)
+        for norm in model.norms:
+            norm.running_mean.uniform_(-1, 1)
+    model.eval()
+    rng = np.random.default_rng(2)
+    rows = [rng.random((frames, 2), dtype=np.float32) for frames in (31, 80, 7)]
+    with torch.no_grad():
+        together = model(*padded(rows))
+        alone = torch.cat([model(*padded([row])) for row in rows])
+    assert torch.allclose(together, alone, atol=1e-5)
+    assert torch.allclose(together.exp().sum(dim=1), torch.ones(3), atol=1e-5)
+
+
+def test_statistics_are_literal() -> None:
+    rows = [np.random.default_rng(3).normal(size=(n, 4)).astype(np.float32) for n in (9, 4)]
+    features, mask = padded(rows)
+    found = statistics(features.transpose(1, 2), mask.unsqueeze(1)).numpy()
+    for row, value in zip(rows, found, strict=True):
+        assert value == pytest.approx(np.r_[row.mean(axis=0), row.std(axis=0)], abs=1e-3)
+
+
+def test_pitch_features_hold_the_released_value_and_its_voicing() -> None:
+    found = pitch_features(np.array([0.0, 0.05, 0.1, 0.2, 0.9]))
+    assert found[:, 0] == pytest.approx([0.0, 0.05, 0.1, 0.2, 0.9])
+    assert found[:, 1].tolist() == [0.0, 0.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f.pop("s03-2"), "utterance s03-2 has no features"),
+        (lambda f: f.update({"s03-2": np.zeros(7)}), r"s03-2: features must be \(K, 2\).*got \(7,\)"),
+        (lambda f: f.update({"s03-2": np.zeros((0, 2))}), r"s03-2: features must be .*got \(0, 2\)"),
+        (lambda f: f.update({"s03-2": np.zeros((5, 3))}), r"s03-2: features must be .*got \(5, 3\)"),
+        (lambda f: f.update({"s03-2": np.full((5, 2), np.nan)}), "s03-2: features have NaN"),
+    ],
+)
+def test_features_that_cannot_be_used_are_named(change, words: str) -> None:
+    features = made_pitch(UTTERANCES)
+    change(features)
+    with pytest.raises(InputError, match=words):
+        identify(features, SPLIT, SMALL, 5)
