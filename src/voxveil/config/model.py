@@ -210,6 +210,7 @@ class AsiParams:
     crop_frames: int = knob(200, "frames (after grouping) per training crop", low=10)
     group: int = knob(1, "frames averaged into one before the network: long features train sooner", low=1)
     learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
+    full: bool = knob(False, "80/10/10 % of every speaker; else one utterance to stop by, one to test on")
     patience: int = knob(10, "validations (40 in all steps) without a new best before it ends", low=1)
 
 

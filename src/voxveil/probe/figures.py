@@ -6,7 +6,7 @@ Readable in greyscale: mechanisms differ by marker and dash; chance and proven l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.lines import Line2D
@@ -28,7 +28,7 @@ _GREYS = ("0.0", "0.3", "0.5", "0.15", "0.4", "0.6")
 
 
 def asi_figure(probes: Sequence[Probe]) -> Figure:
-    """Draw P_ASI against epsilon for pitch and for content, limits and published values too (paper figure 5)."""
+    """Draw P_ASI against epsilon (paper figure 5), with the proven limits and the published values."""
     kinds = [kind for kind in ("pitch", "content") if any(probe["kind"] == kind for probe in probes)]
     figure, axes = new_figure(1, len(kinds), width=5.2, height=4.0)
     for axis, kind in zip(axes, kinds, strict=True):
@@ -79,7 +79,9 @@ def accuracy_figure(probes: Sequence[Probe]) -> Figure:
     own = [probe for probe in probes if probe["kind"] == "content"]
     worded = any("wer" in probe for probe in own)
     figure, axes = new_figure(1, 2 if worded else 1, width=5.2, height=4.2)
-    panels = [(axes[0], ("frame_accuracy", "all", "value"), "10 ms frames whose phone is right (%)")]
+    panels: list[tuple[Axes, tuple[str, ...], str]] = [
+        (axes[0], ("frame_accuracy", "all", "value"), "10 ms frames whose phone is right (%)")
+    ]
     if worded:
         panels.append((axes[1], ("wer", "value"), "word error rate (%)"))
     for axis, path, label in panels:
@@ -144,7 +146,7 @@ def _line(
     scale: float = 1.0,
 ) -> None:
     """Draw the mean over draws as a line and every draw as a small point."""
-    style = {"color": _GREYS[index % len(_GREYS)], "marker": _MARKERS[index % len(_MARKERS)]}
+    style: dict[str, Any] = {"color": _GREYS[index % len(_GREYS)], "marker": _MARKERS[index % len(_MARKERS)]}
     means = [scale * mean_of(draws, *path) for draws in rows]
     axis.plot(epsilon, means, linestyle=_DASHES[index % len(_DASHES)], label=name, markersize=5, **style)
     for place, draws in zip(epsilon, rows, strict=True):

@@ -30,7 +30,7 @@ def read_probes(folder: Path) -> list[Probe]:
         IncompleteInputError: There is none.
         InputError: A probe is not of format 1, or two measured different corpora.
     """
-    found = []
+    found: list[Probe] = []
     for path in sorted(Path(folder).rglob("probe.json")):
         require_done(path.parent, f"probe {path.parent}")
         probe = read_json(path)
