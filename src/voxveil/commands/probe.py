@@ -98,6 +98,7 @@ def _probe(args: argparse.Namespace) -> int:
 
 def _gather(args: argparse.Namespace) -> int:
     from voxveil.probe.gather import experiment_lines, read_probes
+    from voxveil.probe.page import experiment_page
     from voxveil.storage.atomic import whole_directory, write_json, write_text
     from voxveil.storage.done import finish
 
@@ -107,6 +108,8 @@ def _gather(args: argparse.Namespace) -> int:
         write_text(folder / "table.txt", "\n".join(lines) + "\n")
         write_json(folder / "results.json", {"format": 1, "probes": probes})
         _draw(probes, folder)
+        drawn = {path.stem: path.read_bytes() for path in folder.glob("*.png")}
+        write_text(folder / "index.html", experiment_page(probes, drawn))
         finish(folder, "gather", None)
     print("\n".join(lines))
     return 0
@@ -154,7 +157,7 @@ def _run(args: argparse.Namespace) -> int:
         )
     reproduce(folder)
     print((folder / "outputs/features/table.txt").read_text(encoding="utf-8"), end="")
-    print(f"\nfigures and every number: {folder / 'outputs/features'}/")
+    print(f"\npage, figures and every number: {folder / 'outputs/features'}/index.html")
     return 0
 
 
@@ -179,5 +182,5 @@ def _code() -> dict[str, Any]:
     code: dict[str, Any] = {name: code_digests(stage_spec(name)) for name in ("prepare", *PROBED.values())}
     probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "training", "utility")
     code["probe"] = {name: code_digest(name) for name in probed}
-    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in ("gather", "figures")}
+    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in ("gather", "figures", "page")}
     return code

@@ -11,7 +11,17 @@ from voxveil.errors import IncompleteInputError, InputError
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
 
-__all__ = ["PUBLISHED", "Probe", "experiment_lines", "mean_of", "read_probes", "series"]
+__all__ = [
+    "NOTES",
+    "PUBLISHED",
+    "Probe",
+    "content_rows",
+    "experiment_lines",
+    "mean_of",
+    "pitch_rows",
+    "read_probes",
+    "series",
+]
 
 Probe = dict[str, Any]
 
@@ -21,6 +31,13 @@ PUBLISHED: dict[str, dict[str, str]] = {
     "pitch": {"inf": "62", "1": "above 94"},
     "content": {"inf": "3.2", "100": "60", "10": "80", "1": "above 86"},
 }
+
+
+NOTES = (
+    "P_ASI is the error of naming the speaker (mean over draws; intervals over speakers, of draw 1). Its",
+    "limit is the least error of any attacker, proven: 1 - 1/S - sqrt(I/2), I the bound of an utterance.",
+    "Published: from the paper's figure 5 and text, at full size with its own extractors.",
+)
 
 
 def read_probes(folder: Path) -> list[Probe]:
@@ -72,23 +89,18 @@ def experiment_lines(probes: Sequence[Probe]) -> list[str]:
         f"Corpus: {corpus['name']}{' (synthetic speech)' if corpus['synthetic'] else ''}, public speakers.",
     ]
     if any(probe["kind"] == "pitch" for probe in probes):
-        lines += ["", "Pitch: epsilon per utterance", *_grid(_pitch_rows(probes))]
+        lines += ["", "Pitch: epsilon per utterance", *_grid(pitch_rows(probes))]
     if any(probe["kind"] == "content" for probe in probes):
         lines += [
             "",
             "Content: epsilon per released vector; utterance = median of the held-out utterances",
-            *_grid(_content_rows(probes)),
+            *_grid(content_rows(probes)),
         ]
-    lines += [
-        "",
-        "P_ASI is the error of naming the speaker (mean over draws; interval over speakers of draw 1); the",
-        "proven limit is the least error of any attacker: 1 - 1/S - sqrt(I/2), I the information bound.",
-        "Published: from the paper's figure 5 and text, at full size with its own extractors.",
-    ]
-    return lines
+    return [*lines, "", *NOTES]
 
 
-def _pitch_rows(probes: Sequence[Probe]) -> list[list[str]]:
+def pitch_rows(probes: Sequence[Probe]) -> list[list[str]]:
+    """Return the table of the pitch mechanisms, its header first."""
     rows = [["mechanism", "epsilon", "draws", "correlation", "floor", "P_ASI %", "limit %", "published %"]]
     for (mechanism, _), variants in series(probes, "pitch").items():
         for draws in variants:
@@ -110,7 +122,8 @@ def _pitch_rows(probes: Sequence[Probe]) -> list[list[str]]:
     return rows
 
 
-def _content_rows(probes: Sequence[Probe]) -> list[list[str]]:
+def content_rows(probes: Sequence[Probe]) -> list[list[str]]:
+    """Return the table of the content mechanisms, its header first."""
     rows = [
         [
             "mechanism",

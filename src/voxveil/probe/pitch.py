@@ -10,7 +10,7 @@ import numpy as np
 
 from voxveil.attack.asi import pitch_features
 from voxveil.config import Params
-from voxveil.corpus.split import Split
+from voxveil.corpus.split import Split, Utterance
 from voxveil.errors import InputError
 from voxveil.pitch.extractor import PitchExtractor
 from voxveil.pitch.scale import hz_to_unit
@@ -71,7 +71,7 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
                 "true": _rounded(hz_to_unit(split.f0(u.id))),
                 "released": _rounded(released[u.id].value),
             }
-            for u in held[:_TRACKS]
+            for u in _of_different_speakers(held)
         ],
     }
     if noisy:
@@ -92,6 +92,12 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
     name = f"asi[pitch-{variant}-{draw}]"
     result["asi"] = identified(split, features, lambda item: Cost(released[item].loss, 1), params, name)
     return result
+
+
+def _of_different_speakers(held: Sequence[Utterance]) -> list[Utterance]:
+    """Return the first utterance of each of the first speakers."""
+    first = {utterance.speaker: utterance for utterance in reversed(held)}
+    return [first[speaker] for speaker in sorted(first)][:_TRACKS]
 
 
 def _correlations(values: Sequence[float | None], speakers: Sequence[str], seed: int) -> dict[str, Any]:

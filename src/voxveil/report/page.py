@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from voxveil import __version__
 from voxveil.metrics.evidence import WARNING_CODES
+from voxveil.report.html import Picture, document, figure_html
 from voxveil.report.players import Pair, players
 from voxveil.report.published import DP_EXTRACTORS
 from voxveil.report.results import Summary, attacks, headline, same_corpus
-from voxveil.report.style import STYLE
 from voxveil.report.tables import (
     conditions_table,
     measured_table,
@@ -26,19 +23,6 @@ from voxveil.report.utility import utility_section
 from voxveil.report.words import EER_NOTE, INTERVAL_NOTE, NULL_NOTE, SYNTHETIC_NOTE, conditions, metric_text
 
 __all__ = ["Picture", "page"]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure in both themes.
-
-    Attributes:
-        light: PNG for light ground and paper.
-        dark: PNG for dark ground.
-    """
-
-    light: bytes
-    dark: bytes
 
 
 def page(
@@ -70,15 +54,7 @@ def page(
             _method(summaries, corpus),
         ]
     )
-    style_hash = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src data:; media-src data:"
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(title)}</title>\n<link rel="icon" href="data:,">\n<style>{STYLE}</style>\n</head>\n'
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return document(title, body)
 
 
 def _opening(title: str, summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
@@ -155,17 +131,8 @@ def _figures(summaries: Sequence[Summary], pictures: Mapping[str, Picture]) -> s
     for name, caption in captions.items():
         picture = pictures[name]
         alt = escape(_spoken(name, summaries), quote=True)
-        parts.append(_figure(picture, alt, caption))
+        parts.append(figure_html(picture, alt, caption))
     return "<section><h2>Figures</h2>\n" + "\n".join(parts) + "</section>"
-
-
-def _figure(picture: Picture, alt: str, caption: str) -> str:
-    # Two images and a style rule, since <picture> keeps its dark source when it is printed.
-    images = "".join(
-        f'<img class="{ground}" src="{_data(png)}" alt="{alt}">'
-        for ground, png in (("light", picture.light), ("dark", picture.dark))
-    )
-    return f'<figure><div class="scroll">{images}</div><figcaption>{caption}</figcaption></figure>'
 
 
 def _spoken(name: str, summaries: Sequence[Summary]) -> str:
@@ -188,7 +155,7 @@ def _listen(pairs: Sequence[Pair], corpus: Mapping[str, Any], spectra: Mapping[s
         why = "" if corpus["public"] else " The corpus is not declared public, so no speech is shown."
         return f'<section class="listen"><h2>Listen</h2><p>No samples.{why}</p></section>'
     drawn = "\n".join(
-        _figure(
+        figure_html(
             picture,
             escape(f"spectrograms of {utterance}, original and after every system", quote=True),
             f"Spectrograms of {escape(utterance)}: the original, then every system; white to black is 70 dB.",
@@ -246,7 +213,3 @@ def _method(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
 
 def _terms(terms: Mapping[str, str]) -> str:
     return "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms.items())
-
-
-def _data(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"

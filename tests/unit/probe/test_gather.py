@@ -108,6 +108,8 @@ def test_the_command_writes_table_figures_and_every_number(
     table = (tmp_path / "out/table.txt").read_text()
     assert capsys.readouterr().out == table
     assert len(json.loads((tmp_path / "out/results.json").read_text())["probes"]) == len(PROBES)
+    page = (tmp_path / "out/index.html").read_text()
+    assert page.count("<img ") == 4 and "http" not in page.partition("<body>")[2]
     figures = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
     assert figures == ["content_accuracy.png", "p_asi.png", "pitch_correlation.png", "pitch_tracks.png"]
 
