@@ -58,10 +58,13 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
     def cost(item: str) -> Cost:
         return Cost(loss, -(-split[item].frames // extractor.every))
 
+    identical = extractor.loss["mechanism"] == "identity"
     # The network's output before noise does not change between draws: one pass over the audio.
     before = {u.id: extractor.before_noise(split.audio(u.id)) for u in split}
 
     def features(item: str, again: int) -> NDArray[Any]:
+        if identical:
+            return before[item]
         use = f"draw-{draw}" if again == 0 else f"attacker-{draw}-{again}"
         return extractor.mechanism.perturb(before[item], noise(item, use))
 

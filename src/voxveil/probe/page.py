@@ -13,7 +13,7 @@ __all__ = ["CAPTIONS", "experiment_page"]
 
 #: Figures in the order of the page, with what each shows.
 CAPTIONS = {
-    "p_asi": "Who speaks: error of naming the speaker against ε (after the paper's figure 5); dotted: chance.",
+    "p_asi": "Who speaks: error of naming the speaker against ε (after the paper's figure 5), chance dotted.",
     "pitch_correlation": "What is left of the F0, and who speaks by it (after the paper's figure 6).",
     "pitch_tracks": "F0 of held-out public speakers before and after (after the paper's figure 3).",
     "content_accuracy": "What is left of the words, at equal ε of the whole utterance.",

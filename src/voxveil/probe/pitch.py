@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voxveil.attack.asi import pitch_features
 from voxveil.config import Params
@@ -26,6 +27,8 @@ __all__ = ["probe_pitch"]
 _REPLICATES = 1000
 #: Utterances whose pitch track is drawn.
 _TRACKS = 3
+#: Anonymizations of each training utterance that the attacker learns from, beside the one attacked.
+_FRESH = 8
 
 
 def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: int) -> dict[str, Any]:
@@ -81,13 +84,17 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
         ]
         result["correlation_floor"] = _correlations(floor, [u.speaker for u in held], seed)
 
+    fresh: dict[tuple[str, int], NDArray[np.float32]] = {}
+
     def features(item: str, again: int) -> np.ndarray[Any, Any]:
-        if again == 0:
+        if again == 0 or not noisy:
             return pitch_features(released[item].value)
         # Anyone may anonymize public speech again and again to learn from it.
-        return pitch_features(
-            extractor.release(split.f0(item), noise(item, f"attacker-{draw}-{again}")).value
-        )
+        place = item, again % _FRESH
+        if place not in fresh:
+            use = f"attacker-{draw}-{place[1]}"
+            fresh[place] = pitch_features(extractor.release(split.f0(item), noise(item, use)).value)
+        return fresh[place]
 
     name = f"asi[pitch-{variant}-{draw}]"
     result["asi"] = identified(split, features, lambda item: Cost(released[item].loss, 1), params, name)
