@@ -1,0 +1,1 @@
+"""Words and phones from released content alone: lexicon, language models, and the search through them."""
