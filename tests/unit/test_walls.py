@@ -36,7 +36,7 @@ LAYERS = (
     ("loss_rule",),
     ("pitch", "content", "speaker"),
     ("systems",),
-    ("synthesis", "metrics", "attack", "utility", "audit"),
+    ("synthesis", "metrics", "attack", "utility", "decoding", "audit"),
     ("bundle", "recordings"),
     ("anonymizer", "report"),
     ("publish", "experiments"),

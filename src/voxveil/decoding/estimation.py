@@ -106,5 +106,6 @@ def _occurrences(
     windows = [
         np.lib.stride_tricks.sliding_window_view(codes, length) for codes in coded if len(codes) >= length
     ]
-    rows, counts = np.unique(np.concatenate(windows), axis=0, return_counts=True)
+    empty = np.zeros((0, length), np.int64)
+    rows, counts = np.unique(np.concatenate([empty, *windows]), axis=0, return_counts=True)
     return rows, counts

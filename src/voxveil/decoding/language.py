@@ -61,7 +61,7 @@ def training_sentences(
 def vocabulary(
     general: NGramModel, sentences: Sequence[Sequence[str]], size: int, pronounced: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the ``size`` commonest words of the general model that have a pronunciation, and the sentences' own.
+    """Return the ``size`` commonest pronounceable words of the general model, and the sentences' own.
 
     Args:
         general: A general model.

@@ -44,9 +44,7 @@ def word_lexicon(words: Iterable[str], dictionary: Lexicon) -> dict[str, tuple[t
         InputError: A word that espeak-ng cannot say.
     """
     return {
-        word: dictionary[word]
-        if word in dictionary
-        else (merged(pronunciation(pronounce(word), word)),)
+        word: dictionary[word] if word in dictionary else (merged(pronunciation(pronounce(word), word)),)
         for word in sorted(set(words))
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,14 @@ class NGramModel:
         """Words of the longest n-gram."""
         return len(self.grams)
 
+    @cached_property
+    def _numbers(self) -> tuple[NDArray[np.int64], ...]:
+        return tuple(_numbers(rows) for rows in self.grams)
+
+    def _find(self, rows: Grams) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return where each row stands among the n-grams of its length, and whether it does."""
+        return _places(self._numbers[rows.shape[1] - 1], _numbers(rows))
+
     def cut(self, order: int) -> NGramModel:
         """Return the model's n-grams of up to ``order`` words."""
         return NGramModel(self.words, self.grams[:order], self.log_p[:order], self.log_b[: order - 1])
@@ -63,8 +72,8 @@ class NGramModel:
         """
         grams = grams[:, -self.order :]
         length = grams.shape[1]
-        places, known = _find(self.grams[length - 1], grams)
-        result = np.where(known, self.log_p[length - 1][places], 0.0)
+        places, known = self._find(grams)
+        result = _where_known(self.log_p[length - 1], places, known)
         if length > 1 and not known.all():
             missing = grams[~known]
             result[~known] = self.backoff(missing[:, :-1]) + self.log_prob(missing[:, 1:])
@@ -73,13 +82,11 @@ class NGramModel:
     def backoff(self, histories: Grams) -> Floats:
         """Return log b(h) of (n, k) rows; 0 for a history that begins no longer n-gram."""
         length = histories.shape[1]
-        places, known = _find(self.grams[length - 1], histories)
-        return np.where(known, self.log_b[length - 1][places], 0.0)
+        places, known = self._find(histories)
+        return _where_known(self.log_b[length - 1], places, known)
 
 
-def with_backoffs(
-    words: Sequence[str], grams: Sequence[Grams], log_p: Sequence[Floats]
-) -> NGramModel:
+def with_backoffs(words: Sequence[str], grams: Sequence[Grams], log_p: Sequence[Floats]) -> NGramModel:
     """Return the model with these probabilities whose back-off weights make every history sum to 1.
 
     Args:
@@ -96,7 +103,8 @@ def with_backoffs(
     first[words.index(BEGIN)] = -np.inf
     first -= np.logaddexp.reduce(first)
     first[words.index(BEGIN)] = _LOWEST
-    kept_grams, kept_p, kept_b = [np.arange(len(words))[:, None]], [first], []
+    kept_grams, kept_p = [np.arange(len(words))[:, None]], [first]
+    kept_b: list[Floats] = []
     for rows, logs in zip(grams[1:], log_p[1:], strict=True):
         order = np.argsort(_numbers(rows), kind="stable")
         rows, logs = rows[order], np.asarray(logs, np.float64)[order]
@@ -172,7 +180,7 @@ def pruned(model: NGramModel, threshold: float) -> NGramModel:
         if length < model.order:
             # A history of what is kept stays, or the longer n-gram could not be reached.
             histories = np.unique(grams[length][:, :-1], axis=0)
-            keep |= _find(histories, rows)[1]
+            keep |= _places(_numbers(histories), _numbers(rows))[1]
         grams[length - 1], log_p[length - 1] = rows[keep], logs[keep]
     return with_backoffs(model.words, grams, log_p)
 
@@ -191,7 +199,7 @@ def _losses(shorter: NGramModel, rows: Grams, logs: Floats) -> Floats:
         begins = (part[:, -1] == shorter.words.index(BEGIN)) & (length == 1)
         history += np.where(begins, -math.log(_SENTENCE), shorter.log_prob(part))
     change = np.exp(logs) * (lower + after - logs) + free[parents] * (after - before)
-    return np.maximum(-np.exp(history) * change, 0.0)
+    return np.asarray(np.maximum(-np.exp(history) * change, 0.0))
 
 
 def _free_mass(shorter: NGramModel, rows: Grams, logs: Floats) -> tuple[Floats, Floats]:
@@ -206,7 +214,7 @@ def _free_mass(shorter: NGramModel, rows: Grams, logs: Floats) -> tuple[Floats, 
 
 
 def _parents(shorter: NGramModel, rows: Grams) -> NDArray[np.int64]:
-    places, known = _find(shorter.grams[-1], rows[:, :-1])
+    places, known = shorter._find(rows[:, :-1])
     if not known.all():
         raise InputError("an n-gram has a history that the model does not know")
     return places
@@ -219,13 +227,21 @@ def _numbers(rows: Grams) -> NDArray[np.int64]:
     return result
 
 
-def _find(known: Grams, rows: Grams) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return where each row stands among sorted ``known`` rows, and whether it does."""
+def _places(
+    known: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return where each wanted number stands among the sorted known ones, and whether it does."""
     if not len(known):
-        return np.zeros(len(rows), np.int64), np.zeros(len(rows), bool)
-    numbers, wanted = _numbers(known), _numbers(rows)
-    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-    return places, numbers[places] == wanted
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return places, known[places] == wanted
+
+
+def _where_known(values: Floats, places: NDArray[np.int64], known: NDArray[np.bool_]) -> Floats:
+    """Return the values at the known places, 0 elsewhere."""
+    result: Floats = np.zeros(len(places))
+    result[known] = values[places[known]]
+    return result
 
 
 def arpa(model: NGramModel) -> str:

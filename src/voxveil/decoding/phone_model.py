@@ -21,7 +21,15 @@ from voxveil.decoding.ngrams import BEGIN
 from voxveil.errors import InputError
 from voxveil.storage.arrays import read_arrays, write_arrays
 
-__all__ = ["MIN_FRAMES", "PhoneModel", "decode_phones", "frame_scores", "frames_right", "phone_model"]
+__all__ = [
+    "MIN_FRAMES",
+    "PhoneModel",
+    "decode_phones",
+    "frame_scores",
+    "frames_right",
+    "log_shares",
+    "phone_model",
+]
 
 #: Shortest phone in frames: three states of the aligner's model, one frame each.
 MIN_FRAMES = 3
@@ -73,7 +81,9 @@ class PhoneModel:
         return PhoneModel(phones, found["log_next"], found["log_stay"], found["log_priors"])
 
 
-def phone_model(labels: Sequence[NDArray[np.integer[Any]]], phones: Sequence[str], order: int = 3) -> PhoneModel:
+def phone_model(
+    labels: Sequence[NDArray[np.integer[Any]]], phones: Sequence[str], order: int = 3
+) -> PhoneModel:
     """Count a phone model on public alignments.
 
     Args:
@@ -101,10 +111,15 @@ def phone_model(labels: Sequence[NDArray[np.integer[Any]]], phones: Sequence[str
     beyond = np.maximum(lengths - MIN_FRAMES, 0)
     # One more run of one more frame each, so that no phone has a probability of 0 or 1.
     extra = (np.bincount(which, beyond, count) + 1.0) / (np.bincount(which, minlength=count) + 1.0)
-    frames = np.bincount(which, lengths, count) + 1.0
-    return PhoneModel(
-        tuple(phones), log_next, np.log(extra / (1.0 + extra)), np.log(frames / frames.sum())
-    )
+    log_stay = np.log(extra / (1.0 + extra))
+    return PhoneModel(tuple(phones), log_next, log_stay, log_shares(labels, count))
+
+
+def log_shares(labels: Sequence[NDArray[np.integer[Any]]], count: int) -> Floats:
+    """Return the (count,) log share of the frames of each label, each counted once more than it is seen."""
+    frames = sum((np.bincount(one, minlength=count) for one in labels), np.ones(count))
+    shares: Floats = np.log(frames / frames.sum())
+    return shares
 
 
 def frame_scores(
@@ -175,9 +190,7 @@ def decode_phones(
     return path
 
 
-def frames_right(
-    guesses: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.integer[Any]]]
-) -> float:
+def frames_right(guesses: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.integer[Any]]]) -> float:
     """Return the share of frames whose phone is right, over all utterances.
 
     Args:

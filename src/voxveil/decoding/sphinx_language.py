@@ -64,16 +64,20 @@ def read_trie(path: Path) -> NGramModel:
     words = tuple(data[place:].decode("utf-8").split("\0")[:-1])
     if len(words) != counts[0]:
         raise InputError(f"{path}: {len(words)} words, its head says {counts[0]}")
-    last = np.repeat(np.arange(counts[0]), np.diff(unigrams["next"].astype(np.int64)))
-    parents = np.repeat(np.arange(counts[1]), np.diff(pairs[3]))
-    if len(last) != counts[1] or len(parents) != counts[2]:
+    # The head counts a few n-grams too many, which the trie does not hold.
+    firsts = unigrams["next"].astype(np.int64)
+    last = np.repeat(np.arange(counts[0]), firsts[1:] - firsts[:-1])
+    held = len(last)
+    firsts = pairs[3][: held + 1]
+    parents = np.repeat(np.arange(held), firsts[1:] - firsts[:-1])
+    if held > counts[1] or len(parents) != counts[2]:
         raise InputError(f"{path}: the n-grams do not add up to what its head says")
     grams = [
         np.arange(counts[0])[:, None],
-        np.stack([pairs[0][:-1], last], axis=1),
+        np.stack([pairs[0][:held], last], axis=1),
         np.stack([triples[0], pairs[0][parents], last[parents]], axis=1),
     ]
-    codes = (tables[0][pairs[2][:-1]], tables[2][triples[1]])
+    codes = (tables[0][pairs[2][:held]], tables[2][triples[1]])
     log_p = [logs * _LOG_BASE for logs in (unigrams["p"][:-1].astype(np.float64), *codes)]
     return with_backoffs(words, grams, log_p)
 

@@ -39,7 +39,7 @@ class SearchKnobs:
 
 
 def decode_words(log_posteriors: NDArray[Any], graph: Graph, knobs: SearchKnobs | None = None) -> list[str]:
-    """Return the words of the best path; none where no path fits.
+    """Return the words of the best path; if none within the beam ends, those of the best unfinished one.
 
     Args:
         log_posteriors: (K, P) natural logarithms, columns as the graph's phones; -inf is allowed.

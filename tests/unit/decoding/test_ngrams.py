@@ -47,10 +47,7 @@ def literal_kneser_ney(text: list[list[str]], order: int) -> dict[tuple[str, ...
         return {gram: count for gram, count in found.items() if gram[-1] != BEGIN}
 
     def p(gram: tuple[str, ...]) -> float:
-        if not gram[:-1]:
-            lower = 1 / len(predicted)
-        else:
-            lower = p(gram[1:])
+        lower = p(gram[1:]) if gram[1:] else 1 / len(predicted)
         table = counts(len(gram))
         ones, twos = (sum(count == k for count in table.values()) for k in (1, 2))
         discount = ones / (ones + 2 * twos) if ones and twos else 0.5
@@ -76,11 +73,14 @@ def test_kneser_ney_is_the_literal_formula(order: int) -> None:
 
 
 def sums(model: NGramModel) -> list[float]:
-    words = [word for word in model.words if word != BEGIN]
+    inner = [index for index, word in enumerate(model.words) if word != BEGIN]
     histories = itertools.chain.from_iterable(
-        itertools.product((BEGIN, *WORDS[:3]), repeat=n) for n in range(model.order)
+        itertools.product(range(len(model.words)), repeat=n) for n in range(model.order)
     )
-    return [sum(probability(model, *history, word) for word in words) for history in histories]
+    return [
+        float(np.exp(model.log_prob(np.array([(*history, word) for word in inner]))).sum())
+        for history in histories
+    ]
 
 
 @settings(max_examples=25, deadline=None)

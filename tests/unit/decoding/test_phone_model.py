@@ -16,6 +16,7 @@ from voxveil.decoding.phone_model import (
     frames_right,
     phone_model,
 )
+from voxveil.decoding.phone_posteriors import smoothed_posteriors
 from voxveil.errors import InputError
 
 PHONES = ("SIL", "A", "B")
@@ -63,11 +64,37 @@ def test_best_path_is_the_best_of_all_paths(seed: int, frames: int, scale: float
     raw = np.random.default_rng(seed).gumbel(size=(frames, 3)) * 2
     posteriors = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
     scores = frame_scores(posteriors, model, scale, 1.0)
-    best = max(
-        literal_score(path, scores, model) for path in itertools.product(range(3), repeat=frames)
-    )
+    best = max(literal_score(path, scores, model) for path in itertools.product(range(3), repeat=frames))
     found = decode_phones(posteriors, model, acoustic_scale=scale)
     assert literal_score(tuple(int(i) for i in found), scores, model) == pytest.approx(best, abs=1e-9)
+
+
+def literal_posteriors(scores: np.ndarray, model: PhoneModel) -> np.ndarray:
+    """Sum over all paths and over how old the first phone is at the beginning."""
+    frames, count = scores.shape
+    mass = np.zeros((frames, count))
+    for path in itertools.product(range(count), repeat=frames):
+        first = len(list(next(itertools.groupby(path))[1]))
+        for age in range(MIN_FRAMES):
+            # The same path with ``age`` frames of its first phone before it, which nobody saw.
+            longer = (path[0],) * age + path
+            quiet = np.concatenate([np.zeros((age, count)), scores])
+            score = literal_score(longer, quiet, model)
+            if first + age < MIN_FRAMES and first < frames:
+                continue
+            mass[np.arange(frames), path] += np.exp(score)
+    return mass / mass.sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7))
+def test_smoothed_posteriors_are_the_sum_over_all_paths(seed: int, frames: int) -> None:
+    model = phone_model(labels(1), PHONES)
+    raw = np.random.default_rng(seed).gumbel(size=(frames, 3)) * 2
+    posteriors = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
+    expected = literal_posteriors(frame_scores(posteriors, model, 0.7, 1.0), model)
+    found = np.exp(smoothed_posteriors(posteriors, model, acoustic_scale=0.7))
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_it_hears_through_noise_better_than_frame_by_frame(model: PhoneModel) -> None:
@@ -80,6 +107,8 @@ def test_it_hears_through_noise_better_than_frame_by_frame(model: PhoneModel) ->
     before = frames_right([one.argmax(axis=1) for one in noisy], truth)
     after = frames_right([decode_phones(one, model) for one in noisy], truth)
     assert 0.5 < before < 0.8 and after > before + 0.1
+    smooth = frames_right([smoothed_posteriors(one, model).argmax(axis=1) for one in noisy], truth)
+    assert smooth > before + 0.1
 
 
 def test_model_counts_what_follows_what_and_for_how_long(model: PhoneModel) -> None:
@@ -114,5 +143,6 @@ def test_nothing_to_count_and_nothing_to_decode(model: PhoneModel) -> None:
     with pytest.raises(InputError, match="at least one labelled frame"):
         phone_model([np.zeros(0, int)], PHONES)
     assert decode_phones(np.zeros((0, 3)), model).shape == (0,)
+    assert smoothed_posteriors(np.zeros((0, 3)), model).shape == (0, 3)
     with pytest.raises(InputError, match="a guess for every frame"):
         frames_right([np.zeros(3, np.int64)], [np.zeros(4, np.int64)])

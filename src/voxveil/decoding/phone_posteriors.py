@@ -1,0 +1,71 @@
+"""Phone posteriors given the whole utterance: forward and backward through the phone model.
+
+The best path (:func:`voxveil.decoding.phone_model.decode_phones`) is right as often as possible as a whole;
+these are right frame by frame, and say how sure they are. They too read Released posteriors only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.decoding.phone_model import MIN_FRAMES, PhoneModel, frame_scores
+
+__all__ = ["smoothed_posteriors"]
+
+Floats = NDArray[np.float64]
+
+
+def smoothed_posteriors(
+    log_posteriors: NDArray[Any],
+    model: PhoneModel,
+    *,
+    acoustic_scale: float = 0.5,
+    prior_scale: float = 1.0,
+) -> NDArray[np.float32]:
+    """Return log p(phone of frame k | all frames) under the phone model (Rabiner 1989, III B).
+
+    Args:
+        log_posteriors: (K, P) natural logarithms of Released content, columns as ``model.phones``.
+        model: Counted on public alignments.
+        acoustic_scale: Weight of a frame against the model.
+        prior_scale: Weight of the log prior that is taken off.
+
+    Returns:
+        (K, P) natural logarithms; each row's exponentials sum to 1.
+    """
+    scores = frame_scores(log_posteriors, model, acoustic_scale, prior_scale)
+    frames, count = scores.shape
+    if not frames:
+        return np.zeros((0, count), np.float32)
+    seen = np.exp(scores - scores.max(axis=1, keepdims=True))
+    stay = np.exp(model.log_stay)
+    # (b, a, c): leave b for c, having come from a.
+    follow = np.exp(model.log_next).transpose(1, 0, 2) * (1.0 - stay)[:, None, None]
+    forward = np.empty((frames, count + 1, count, MIN_FRAMES), np.float32)
+    now = np.zeros((count + 1, count, MIN_FRAMES))
+    now[count] = (np.exp(model.log_priors) * seen[0])[:, None]
+    now /= now.sum()
+    forward[0] = now
+    for frame in range(1, frames):
+        moved = np.zeros_like(now)
+        moved[:count, :, 0] = (now[:, :, -1].T[:, None, :] @ follow)[:, 0]
+        moved[:, :, 1:-1] = now[:, :, :-2]
+        moved[:, :, -1] = now[:, :, -2] + now[:, :, -1] * stay
+        now = moved * seen[frame][:, None]
+        now /= now.sum()
+        forward[frame] = now
+    result = np.empty((frames, count))
+    after = np.ones((count + 1, count, MIN_FRAMES))
+    for frame in range(frames - 1, -1, -1):
+        result[frame] = (forward[frame] * after).sum(axis=(0, 2))
+        ahead = after * seen[frame][:, None]
+        after = np.empty_like(ahead)
+        after[:, :, :-1] = ahead[:, :, 1:]
+        onward = (follow @ ahead[:count, :, 0][:, :, None])[:, :, 0].T
+        after[:, :, -1] = ahead[:, :, -1] * stay + onward
+        after /= after.max()
+    result /= result.sum(axis=1, keepdims=True)
+    return np.log(np.maximum(result, 1e-30)).astype(np.float32)
