@@ -19,6 +19,7 @@ __all__ = [
     "Params",
     "PitchVariant",
     "PrepareParams",
+    "ProbeParams",
     "ReportParams",
     "ScoreParams",
     "SpeakerParams",
@@ -215,6 +216,14 @@ class AsiParams:
 
 
 @dataclass(frozen=True)
+class ProbeParams:
+    """What is decoded from features alone; no stage reads it."""
+
+    words: bool = knob(False, "decode words with lexicon and n-gram (English; needs transcripts)")
+    tuning: int = knob(24, "training utterances that the decoders' acoustic scales are chosen on", low=1)
+
+
+@dataclass(frozen=True)
 class ScoreParams:
     """Verification scores of the attacker."""
 
@@ -287,3 +296,4 @@ class Params:
     evaluate: EvaluateParams = field(default_factory=EvaluateParams)
     report: ReportParams = field(default_factory=ReportParams)
     asi: AsiParams = field(default_factory=AsiParams)
+    probe: ProbeParams = field(default_factory=ProbeParams)

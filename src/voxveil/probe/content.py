@@ -15,6 +15,7 @@ from voxveil.content.labels import phone_targets, require_phones
 from voxveil.corpus.phones import SILENCE
 from voxveil.corpus.split import Split
 from voxveil.privacy import PublicNoise
+from voxveil.probe.decoded import Listener
 from voxveil.probe.facts import FORMAT, Cost, corpus_of, spent
 from voxveil.probe.speakers import identified
 from voxveil.training.holdout import hold_out
@@ -37,14 +38,15 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         draw: Number of the draw of its noise, from 1 on.
 
     Returns:
-        Frame accuracy on held-out speakers, the ASI attack on all speakers with enough utterances, the
+        Frame accuracy on held-out speakers, frame by frame and with a phone language model, their word
+        errors where ``probe.words`` is on, the ASI attack on all speakers with enough utterances, the
         loss and what can pass.
     """
     split = Split(public / "extractor")
     require_phones(split, "probe")
     extractor = ContentExtractor.load(model)
     seed = params.base.seed
-    _, held = hold_out(split.utterances, seed)
+    training, held = hold_out(split.utterances, seed)
 
     def noise(item: str, use: str) -> PublicNoise:
         return PublicNoise(seed, "probe_content", variant, item, use)
@@ -52,8 +54,10 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
     released = {u.id: extractor.release(split.audio(u.id), noise(u.id, f"draw-{draw}")) for u in held}
     loss = released[held[0].id].loss
     posteriors = {item: extractor.log_posteriors(each.value) for item, each in released.items()}
-    truth = phone_targets(split, held, extractor.phones).labels
+    labels = phone_targets(split, split.utterances, extractor.phones).labels
+    truth = {u.id: labels[u.id] for u in held}
     guesses = {item: each.argmax(axis=1) for item, each in posteriors.items()}
+    speakers = {u.id: u.speaker for u in held}
 
     def cost(item: str) -> Cost:
         return Cost(loss, -(-split[item].frames // extractor.every))
@@ -68,6 +72,17 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         use = f"draw-{draw}" if again == 0 else f"attacker-{draw}-{again}"
         return extractor.mechanism.perturb(before[item], noise(item, use))
 
+    tuning = {
+        u.id: extractor.log_posteriors(
+            extractor.release(split.audio(u.id), noise(u.id, f"tune-{draw}")).value
+        )
+        for u in training[:: max(1, len(training) // params.probe.tuning)][: params.probe.tuning]
+    }
+    listener = Listener(training, labels, extractor.phones, tuning)
+    heard, scale = listener.phones_heard(posteriors)
+    worded = {}
+    if params.probe.words:
+        worded["wer"] = listener.word_rate(posteriors, held, replicates=_REPLICATES, seed=seed)
     return {
         "format": FORMAT,
         "kind": "content",
@@ -80,9 +95,12 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         "frame_chance": _commonest(truth),
         "corpus": corpus_of(public),
         **spent([cost(u.id) for u in held]),
-        "frame_accuracy": frame_rates(
-            guesses, truth, {u.id: u.speaker for u in held}, extractor.phones, seed
-        ),
+        "frame_accuracy": frame_rates(guesses, truth, speakers, extractor.phones, seed),
+        "frame_accuracy_phone_lm": {
+            **frame_rates(heard, truth, speakers, extractor.phones, seed),
+            "acoustic_scale": scale,
+        },
+        **worded,
         "asi": identified(split, features, cost, params, f"asi[content-{variant}-{draw}]"),
     }
 

@@ -82,6 +82,6 @@ def _probe(kind: str, trainer: str, variant: str, draw: int) -> dict[str, Any]:
         "cmd": f"voxveil probe {kind} --variant {variant} --draw {draw} --params params.yaml"
         f" --public {_PUBLIC} --model {model} --out {out}",
         "deps": [_PUBLIC, model],
-        "params": ["base", "asi", {CODE: ["probe"]}],
+        "params": ["base", "asi", "probe", {CODE: ["probe"]}],
         "outs": [out],
     }

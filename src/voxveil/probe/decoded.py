@@ -1,0 +1,74 @@
+"""What a listener who knows phones and words makes of released content: free post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.corpus.split import Utterance
+from voxveil.decoding.making import word_graph
+from voxveil.decoding.phone_model import PhoneModel, frames_right, phone_model
+from voxveil.decoding.phone_posteriors import smoothed_posteriors
+from voxveil.decoding.words import SearchKnobs, decode_words, tuned, word_errors
+from voxveil.utility.per import error_rate
+
+__all__ = ["PHONE_SCALES", "Listener"]
+
+#: Acoustic scales of the phone model that are tried on speakers of training.
+PHONE_SCALES = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+
+Posteriors = NDArray[np.float32]
+
+
+class Listener:
+    """What is known from public training speakers, and how loud to believe the posteriors.
+
+    Args:
+        training: Training utterances, with transcripts where words are decoded.
+        labels: (K,) phone index per frame of every training utterance.
+        phones: The phone set.
+        tuning: Posteriors of a few of the training utterances, released as the tested ones are.
+    """
+
+    def __init__(
+        self,
+        training: Sequence[Utterance],
+        labels: Mapping[str, NDArray[np.int64]],
+        phones: Sequence[str],
+        tuning: Mapping[str, Posteriors],
+    ) -> None:
+        self._training, self._labels, self._phones, self._tuning = training, labels, phones, tuning
+
+    def phones_heard(
+        self, posteriors: Mapping[str, Posteriors]
+    ) -> tuple[dict[str, NDArray[np.int64]], float]:
+        """Return the likeliest phone of each frame given the whole utterance, and the scale it took."""
+        model = phone_model([self._labels[u.id] for u in self._training], self._phones)
+        truth = [self._labels[item] for item in self._tuning]
+        scores = [
+            frames_right([_best(each, model, scale) for each in self._tuning.values()], truth)
+            for scale in PHONE_SCALES
+        ]
+        scale = PHONE_SCALES[int(np.argmax(scores))]
+        return {item: _best(each, model, scale) for item, each in posteriors.items()}, scale
+
+    def word_rate(
+        self, posteriors: Mapping[str, Posteriors], tested: Sequence[Utterance], *, replicates: int, seed: int
+    ) -> dict[str, Any]:
+        """Return word errors of the tested utterances, decoded with lexicon and n-gram.
+
+        Neither the language model nor the acoustic scale has seen a transcript of a tested speaker.
+        """
+        graph = word_graph(self._training, tested, self._labels, phones=self._phones)
+        texts = {u.id: u.text for u in self._training}
+        knobs: SearchKnobs = tuned({item: (each, texts[item]) for item, each in self._tuning.items()}, graph)
+        edits = {u.id: word_errors(u.text, decode_words(posteriors[u.id], graph, knobs)) for u in tested}
+        rate = error_rate(edits, {u.id: u.speaker for u in tested}, replicates=replicates, seed=seed)
+        return {**rate.to_json(), "acoustic_scale": knobs.acoustic_scale, "vocabulary": len(graph.words)}
+
+
+def _best(posteriors: Posteriors, model: PhoneModel, scale: float) -> NDArray[np.int64]:
+    return smoothed_posteriors(posteriors, model, acoustic_scale=scale).argmax(axis=1).astype(np.int64)
