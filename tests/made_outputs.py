@@ -50,6 +50,7 @@ class Made:
         leak: Separation of target scores in standard deviations.
         pitch: Pitch epsilon per utterance, 0 = identity.
         content: Content epsilon per vector, 0 = identity.
+        rho: zCDP rho per vector instead of a content epsilon, 0 = none.
         per: Phone error rate in percent.
         kind: As in the parameters.
     """
@@ -59,6 +60,7 @@ class Made:
     content: float = 0.0
     per: float = 30.0
     kind: str = "anonymized"
+    rho: float = 0.0
 
 
 SYSTEMS = {
@@ -76,12 +78,18 @@ def write_params(path: Path, systems: dict[str, Made] = SYSTEMS) -> Params:
             name: {
                 "kind": made.kind,
                 "pitch": "dp" if made.pitch else "plain",
-                "content": "dp" if made.content else "plain",
+                "content": "gauss" if made.rho else "dp" if made.content else "plain",
             }
             for name, made in systems.items()
         },
         "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
-        "train_content": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
+        "train_content": {
+            "variants": {
+                "plain": {},
+                "dp": {"mechanism": "laplace", "epsilon": 10},
+                "gauss": {"mechanism": "gaussian", "rho": 0.01},
+            }
+        },
         "evaluate": {"replicates": 20},
     }
     params = parse_params(content)
@@ -165,6 +173,9 @@ def _losses(made: Made, vectors: int) -> dict[str, Loss]:
             return Loss("pure", INFINITE, unit, None, "identity", "1")
         return Loss("pure", epsilon, unit, sensitivity, mechanism, "1")
 
+    if made.rho:
+        gaussian = Loss("zcdp", INFINITE, "vector", 2.0, "gaussian_l2", "2", rho=made.rho)
+        return {"pitch": one(made.pitch, "utterance", 16.0 * vectors, "laplace_cube"), "content": gaussian}
     return {
         "pitch": one(made.pitch, "utterance", 16.0 * vectors, "laplace_cube"),
         "content": one(made.content, "vector", 2.0, "laplace_l1"),

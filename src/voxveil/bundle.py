@@ -97,9 +97,8 @@ def write_bundle(
         facts["target_members"] = _target_members(models["speaker"] / "model.json")
         facts["parts"] = {part: _sizes(folder / part) for part in PARTS}
     facts["losses"] = rule.to_json()
-    facts["utterance"] = {
-        "rule": "epsilon(pitch) + K epsilon(content), K = ceil((samples // 160 + 1) / frames per vector)"
-    }
+    count = "K = ceil((samples // 160 + 1) / frames per vector)"
+    facts["utterance"] = {"rule": f"{rule.formula}, {count}"}
     write_json(folder / "bundle.json", facts)
     _write_sums(folder)
 

@@ -1,5 +1,7 @@
 """What releasing an utterance costs: epsilon1 + K epsilon2 for K released content vectors.
 
+With Gaussian content it is a rho, epsilon1^2 / 2 + K rho2, and no epsilon.
+
 Losses do not depend on the data, so they are known, and announced, before any noise is drawn.
 This module imports no torch.
 """
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.config.model import ContentVariant, PitchVariant
+from voxveil.config.model import PitchVariant
 from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy import (
     ContentMechanism,
@@ -20,7 +22,7 @@ from voxveil.privacy import (
     Loss,
     PitchMechanism,
     compose,
-    content_mechanism,
+    described_content,
     pitch_mechanism,
     utterance_loss,
 )
@@ -59,7 +61,7 @@ class LossRule:
         """
         pitch_json, content_json = _description(pitch), _description(content)
         first = pitch_mechanism(PitchVariant(pitch_json["mechanism"], pitch_json["epsilon"]))
-        second = content_mechanism(ContentVariant(content_json["mechanism"], content_json["epsilon"]))
+        second = described_content(content_json)
         channels = pitch_json.get("channels", 0) if isinstance(first, LaplaceCube) else 0
         if isinstance(first, LaplaceCube) and (not isinstance(channels, int) or channels < 1):
             raise InputError(f"{Path(pitch) / 'model.json'}: channels must be at least 1, got {channels!r}")
@@ -67,6 +69,13 @@ class LossRule:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise InputError(f"{Path(content) / 'model.json'}: every must be at least 1, got {every!r}")
         return LossRule(first, second, channels, every)
+
+    @property
+    def formula(self) -> str:
+        """The loss of an utterance in words."""
+        if self.losses(1)["content"].measure == "zcdp":
+            return "zCDP rho = epsilon(pitch)^2 / 2 + K rho(content), no pure epsilon"
+        return "epsilon = epsilon(pitch) + K epsilon(content)"
 
     def vectors(self, frames: int) -> int:
         """Return how many content vectors an utterance of ``frames`` frames releases."""
@@ -97,7 +106,7 @@ class LossRule:
 
 
 def utterance_total(losses: Mapping[str, Loss], vectors: int) -> Loss:
-    """Return the loss of a whole utterance of ``vectors`` content vectors: epsilon1 + K epsilon2."""
+    """Return the loss of a whole utterance of ``vectors`` content vectors, composed by type."""
     return compose(*(utterance_loss(losses[name], vectors) for name in ("pitch", "content")))
 
 

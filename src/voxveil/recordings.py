@@ -12,6 +12,7 @@ from voxveil.audio.frames import SAMPLE_RATE, frame_count
 from voxveil.audio.io import decode, expected_samples, read_recording
 from voxveil.bundle import SUMS, Bundle
 from voxveil.errors import InputError
+from voxveil.naming import RandomNames, were_random
 from voxveil.privacy.ledger import Entry, Release, read_ledgers
 from voxveil.storage.done import file_sha256
 from voxveil.storage.names import NOT_UTF8, printable, utf8_name
@@ -57,7 +58,8 @@ class Work:
     """What there is to do.
 
     Attributes:
-        folder: Where outputs and ledger go.
+        folder: Where outputs go.
+        records: Where ledgers go: there too, unless outputs have random names.
         jobs: Recordings to anonymize.
         kept: Names whose output an earlier run finished.
         refused: Recordings that cannot be used.
@@ -66,6 +68,7 @@ class Work:
     """
 
     folder: Path
+    records: Path
     jobs: tuple[Job, ...]
     kept: tuple[str, ...]
     refused: tuple[Refused, ...]
@@ -104,7 +107,14 @@ def bundle_folder(model: Path, system: str | None) -> Path:
     return model / system
 
 
-def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float, pad_to: float = 0.0) -> Work:
+def find_work(
+    source: Path,
+    destination: Path,
+    bundle: Bundle,
+    loudness: float,
+    pad_to: float = 0.0,
+    names: RandomNames | None = None,
+) -> Work:
     """List the recordings of a file or folder and read each once.
 
     Args:
@@ -114,6 +124,7 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float, 
         loudness: Of every output in LUFS; neither is an output of another loudness.
         pad_to: Seconds; every recording is released with silence up to a multiple of it. 0 = as long
             as it is.
+        names: Random names for the outputs, flat in the folder; by default they keep their own.
 
     Raises:
         InputError: No recordings, two with one output, or an output in the way that this model did
@@ -131,6 +142,8 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float, 
         found = _list_folder(source, folder)
     elif source.is_file():
         folder, found = _list_file(source, destination)
+        if names is not None and folder != destination:
+            raise InputError(f"{destination}: a name of your own; --names random needs a folder")
         for name, _, output in found.pairs:
             if _name_of(Path(output.name)) != _made_of(name):
                 settings["output"] = _name_of(Path(output.name))
@@ -140,8 +153,16 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float, 
         raise InputError(f"{printable(source)}: no such file or folder")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: must be a folder (or, for one recording, a name ending in .flac)")
+    records = folder
+    if names is not None:
+        records, settings["names"] = names.folder, "random"
+        # In the order of their new names: when an output was written tells nothing of the old one.
+        found.pairs = [(name, path, folder / names.of(name)) for name, path, _ in found.pairs]
+        found.pairs.sort(key=lambda pair: pair[2])
+    elif were_random(folder):
+        raise InputError(f"{folder}: its outputs have random names; go on with --names random, or elsewhere")
     _refuse_collisions(found.pairs)
-    history = _history(folder, bundle.system)
+    history = _history(records, bundle.system, names)
     jobs: list[Job] = []
     kept: list[str] = []
     for name, path, output in found.pairs:
@@ -169,7 +190,7 @@ def find_work(source: Path, destination: Path, bundle: Bundle, loudness: float, 
             kept.append(name)
         else:
             jobs.append(Job(name, path, output, recorded, samples, digest, recording.flags, damage))
-    return Work(folder, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
+    return Work(folder, records, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
 
 
 def padded_samples(samples: int, pad_to: float) -> int:
@@ -269,7 +290,7 @@ def _refuse_collisions(pairs: Sequence[tuple[str, Path, Path]]) -> None:
 _History = dict[tuple[str, str, str], list[tuple[Release, Entry]]]
 
 
-def _history(folder: Path, system: str) -> _History:
+def _history(folder: Path, system: str, names: RandomNames | None) -> _History:
     """Return by (output, input, SHA-256) what this system announced last for ``folder``.
 
     Records of one second come together: which of them made the output cannot be told.
@@ -282,6 +303,8 @@ def _history(folder: Path, system: str) -> _History:
             continue
         for entry in release.entries:
             output = str(release.settings.get("output", _made_of(entry.input)))
+            if names is not None:
+                output = names.known.get(entry.input, "")
             before = history.get((output, entry.input, entry.sha256), [])
             same_time = [made for made in before if made[0].time == release.time]
             history[output, entry.input, entry.sha256] = [*same_time, (release, entry)]
@@ -325,7 +348,7 @@ def _differences(
         then_loss, now_loss = entry.losses.get(stream), now.get(stream)
         if then_loss != now_loss:
             then_text, now_text = (
-                "no loss" if loss is None else f"epsilon {loss.epsilon:g} per {loss.unit} ({loss.mechanism})"
+                "no loss" if loss is None else f"{loss.amount} per {loss.unit} ({loss.mechanism})"
                 for loss in (then_loss, now_loss)
             )
             differences.append(f"{stream} {then_text}, now {now_text}")

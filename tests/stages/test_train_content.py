@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -15,6 +17,7 @@ from tests.made_phones import run_trained, write_phone_corpus  # noqa: E402
 from voxveil.content.extractor import ContentExtractor  # noqa: E402
 from voxveil.corpus.phones import PHONES  # noqa: E402
 from voxveil.errors import IncompleteInputError  # noqa: E402
+from voxveil.privacy import SystemNoise  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -39,11 +42,27 @@ def test_it_recognises_the_phones_of_unheard_speakers(corpus: Path, tmp_path: Pa
     assert ContentExtractor.load(model).phones == PHONES
 
 
-def test_a_private_variant_states_its_loss(corpus: Path, tmp_path: Path) -> None:
-    model = run_trained("train_content", "dp", corpus, tmp_path, train_content={"steps": 3})
+@pytest.mark.parametrize(
+    ("variant", "named"),
+    [
+        ({"mechanism": "laplace", "epsilon": 10.0}, "laplace_l1"),
+        ({"mechanism": "subset_selection", "epsilon": 1.0}, "subset_selection"),
+        ({"mechanism": "gaussian", "rho": 0.1}, "gaussian_l2"),
+    ],
+)
+def test_a_private_variant_states_its_loss(
+    corpus: Path, tmp_path: Path, variant: dict[str, Any], named: str
+) -> None:
+    train = {"steps": 3, "variants": {"plain": {}, "dp": variant}}
+    model = run_trained("train_content", "dp", corpus, tmp_path, train_content=train)
     loss = json.loads((model / "model.json").read_text())["loss"]
-    assert (loss["epsilon"], loss["unit"], loss["sensitivity"]) == (10.0, "vector", 2.0)
-    assert ContentExtractor.load(model).loss == loss
+    assert (loss["mechanism"], loss["unit"], loss["sensitivity"]) == (named, "vector", 2.0)
+    assert (loss["epsilon"], loss.get("rho")) == (variant.get("epsilon", "inf"), variant.get("rho"))
+    # What a later stage loads is charged and released as the stage said.
+    extractor = ContentExtractor.load(model)
+    assert extractor.loss == loss
+    released = extractor.release(np.zeros(8_000, np.float32), SystemNoise())
+    assert released.loss.to_json() == loss and released.value.shape == (51, extractor.size)
 
 
 def test_a_corpus_without_phones_stops_in_one_line(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ to the safe side) by dp-accounting. Within a stream:
 * content, K vectors on the L1 ball through Lap(2 / epsilon): K-fold composition of one-dimensional
   Laplace noise of scale 2 / epsilon under a shift of 2. A shift spread over several coordinates is
   dominated by the same shift in one (docs/privacy.md has the proof).
-* content, K randomised codes: K-fold composition of the answer among two codes, which dominates k.
+* content, K codes (randomised response, subset selection): K-fold composition of the answer among
+  two codes, which dominates every epsilon-DP pair.
+* content with Gaussian noise: its K-fold zCDP (:mod:`voxveil.privacy.zcdp`).
 * pitch, the cube with scale C K / epsilon: C K-fold composition of a shift of 1.
 
-Streams are added by basic composition with delta shared equally. The grid of a release changes
+Streams are added by basic composition with delta shared equally; with Gaussian noise, by zCDP where that
+is less. The grid of a release changes
 the law by a factor of 1 + r / 2, r the epsilon per grid step (under 10^-5), which is not in the
 figure. It is reported, not promised.
 """
@@ -21,12 +24,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from voxveil.errors import MissingExtraError, PrivacyError
-from voxveil.privacy.loss import Loss
+from voxveil.privacy.loss import Loss, add_up, stream_rho
+from voxveil.privacy.zcdp import DELTA, approximate
 
 __all__ = ["DELTA", "approximate_epsilon"]
 
-#: The delta that is reported.
-DELTA = 1e-6
 #: Points of a privacy loss distribution, in all and per composed step.
 _POINTS, _POINTS_PER_STEP = 100_000, 20
 
@@ -40,7 +42,7 @@ def approximate_epsilon(losses: Mapping[str, Loss], vectors: int, delta: float =
         delta: In (0, 1).
 
     Returns:
-        At most the pure epsilon of the utterance; ``inf`` where a stream has no noise.
+        At most the pure epsilon of the utterance, where it has one; ``inf`` where a stream has no noise.
 
     Raises:
         PrivacyError: ``delta`` is not in (0, 1) or there is nothing to account for.
@@ -51,15 +53,21 @@ def approximate_epsilon(losses: Mapping[str, Loss], vectors: int, delta: float =
     if not losses or vectors < 1:
         raise PrivacyError(f"needs at least one loss and one vector, got {len(losses)} and {vectors}")
     share = delta / len(losses)
-    return math.fsum(_stream(loss, vectors, share) for loss in losses.values())
+    found = math.fsum(_stream(loss, vectors, share) for loss in losses.values())
+    if any(loss.measure == "zcdp" for loss in losses.values()):
+        # All streams under zCDP hold too, at the whole of delta.
+        return min(found, approximate(add_up(stream_rho(loss, vectors) for loss in losses.values()), delta))
+    return found
 
 
 def _stream(loss: Loss, vectors: int, delta: float) -> float:
     if loss.unbounded:
         return math.inf
+    if loss.measure == "zcdp":
+        return approximate(stream_rho(loss, vectors), delta)
     if loss.mechanism == "laplace_l1" and loss.unit == "vector":
         return _composed(_laplace, loss.epsilon, vectors, delta)
-    if loss.mechanism == "randomized_response" and loss.unit == "vector":
+    if loss.mechanism in ("randomized_response", "subset_selection") and loss.unit == "vector":
         return _composed(_response, loss.epsilon, vectors, delta)
     if loss.mechanism == "laplace_cube" and loss.sensitivity is not None:
         entries = round(loss.sensitivity)
@@ -76,8 +84,8 @@ def _laplace(pld: Any, epsilon: float, interval: float) -> Any:
 def _response(pld: Any, epsilon: float, interval: float) -> Any:
     """Return that of an answer among two codes.
 
-    Two dominate k: with more, a release says 'neither of the two' some of the time, which is a
-    post-processing of the answer among two.
+    Two dominate k, and sets of codes too: whatever is epsilon-DP under two inputs is a post-processing
+    of the answer among two (Kairouz, Oh and Viswanath 2015).
     """
     share = 2.0 / (1.0 + math.exp(epsilon))
     return pld.from_randomized_response(share, 2, value_discretization_interval=interval)

@@ -1,9 +1,10 @@
 """A lower confidence bound of epsilon from two samples of released values.
 
 If a release is epsilon-DP, no event is more than e^epsilon times as likely under one of two
-neighbours as under the other. An event (values beyond a threshold) is chosen on one half of the
-data; on the other half its two probabilities get exact one-sided bounds (Clopper and Pearson 1934)
-that share alpha. The logarithm of their ratio is below epsilon with confidence 1 - alpha.
+neighbours as under the other; if it is (epsilon, delta)-DP, once delta is taken off. An event (values
+beyond a threshold) is chosen on one half of the data; on the other half its two probabilities get exact
+one-sided bounds (Clopper and Pearson 1934) that share alpha. The logarithm of their ratio is below epsilon
+with confidence 1 - alpha.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ class Event:
         return int(inside.sum())
 
 
-def choose_event(first: Sample, second: Sample, alpha: float = ALPHA) -> Event:
+def choose_event(first: Sample, second: Sample, alpha: float = ALPHA, delta: float = 0.0) -> Event:
     """Return the event with the largest :func:`ratio_bound` on these samples.
 
     Args:
         first: (n,) released under one neighbour.
         second: (m,) released under the other.
         alpha: As in the test to come.
+        delta: Likewise.
     """
     ordered = [np.sort(first), np.sort(second)]
     steps = np.linspace(0.0, 1.0, _THRESHOLDS)
@@ -65,7 +67,12 @@ def choose_event(first: Sample, second: Sample, alpha: float = ALPHA) -> Event:
         counts = [len(s) - b if above else b for s, b in zip(ordered, below, strict=True)]
         for likely in (0, 1):
             bounds = _bound(
-                counts[likely], len(ordered[likely]), counts[1 - likely], len(ordered[1 - likely]), alpha
+                counts[likely],
+                len(ordered[likely]),
+                counts[1 - likely],
+                len(ordered[1 - likely]),
+                alpha,
+                delta,
             )
             index = int(np.argmax(bounds))
             if bounds[index] > best:
@@ -74,7 +81,9 @@ def choose_event(first: Sample, second: Sample, alpha: float = ALPHA) -> Event:
     return chosen
 
 
-def ratio_bound(first: Sample, second: Sample, event: Event, alpha: float = ALPHA) -> float:
+def ratio_bound(
+    first: Sample, second: Sample, event: Event, alpha: float = ALPHA, delta: float = 0.0
+) -> float:
     """Return the lower bound of the log ratio of the event's probabilities, in nat; may be negative.
 
     Args:
@@ -82,19 +91,25 @@ def ratio_bound(first: Sample, second: Sample, event: Event, alpha: float = ALPH
         second: (m,) likewise.
         event: The event.
         alpha: Shared by the two sides.
+        delta: Of the claim, taken off the probability of the likelier side.
     """
     likely, other = (first, second) if event.first else (second, first)
     bound = _bound(
-        np.array([event.count(likely)]), len(likely), np.array([event.count(other)]), len(other), alpha
+        np.array([event.count(likely)]),
+        len(likely),
+        np.array([event.count(other)]),
+        len(other),
+        alpha,
+        delta,
     )
     return float(bound[0])
 
 
-def largest_bound(trials: int, alpha: float = ALPHA) -> float:
+def largest_bound(trials: int, alpha: float = ALPHA, delta: float = 0.0) -> float:
     """Return the largest bound that ``trials`` a side can give: no larger epsilon can be refuted."""
     if trials < 1:
         raise InputError(f"an audit needs at least one trial, got {trials}")
-    return float(_bound(np.array([trials]), trials, np.array([0]), trials, alpha)[0])
+    return float(_bound(np.array([trials]), trials, np.array([0]), trials, alpha, delta)[0])
 
 
 def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample]:
@@ -117,7 +132,9 @@ def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample
     return low, np.where(k < n, betaincinv(few + 1, n - few, 1 - side), 1.0)
 
 
-def _bound(hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float) -> Sample:
+def _bound(
+    hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float, delta: float = 0.0
+) -> Sample:
     low, high = clopper_pearson(hits, n, alpha / 2)[0], clopper_pearson(alarms, m, alpha / 2)[1]
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(low) - np.log(high), np.float64)
+        return np.asarray(np.log(np.maximum(low - delta, 0.0)) - np.log(high), np.float64)

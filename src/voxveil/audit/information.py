@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from voxveil.errors import PrivacyError
 from voxveil.privacy.loss import Loss
-from voxveil.privacy.mechanisms import norm1
+from voxveil.privacy.unit import norm1
 
 __all__ = [
     "ball_information",
@@ -39,6 +39,9 @@ __all__ = [
     "vector_information",
 ]
 
+#: Noise on the L1 ball of radius 1, by mechanism and unit: one release passes :func:`ball_information`.
+_BALLS = (("laplace_l1", "vector"), ("laplace_ball", "utterance"))
+
 
 def bits(nat: float) -> float:
     """Convert nat to bits."""
@@ -51,9 +54,10 @@ def laplace_divergence(shift: float) -> float:
 
 
 def ball_information(epsilon: float) -> float:
-    """Return the most one L1-normalised vector passes through Lap(2 / epsilon): g(epsilon / 2) nat.
+    """Return the most one point of the L1 ball of radius 1 passes through Lap(2 / epsilon).
 
-    It is reached by one-hot vectors only; see :func:`vector_information`.
+    g(epsilon / 2) nat, since sum_i g(|b_i| epsilon / 2) is convex in the |b_i|, so largest at a corner:
+    it is reached by one-hot vectors only; see :func:`vector_information`.
     """
     return laplace_divergence(_checked(epsilon) / 2.0)
 
@@ -160,12 +164,17 @@ def passing_line(losses: Mapping[str, Loss], vectors: int) -> str:
 def _loss_information(loss: Loss) -> float:
     if loss.unbounded:
         return math.inf
-    if loss.mechanism == "laplace_l1" and loss.unit == "vector":
-        return ball_information(loss.epsilon)
+    if loss.rho is not None:
+        # An order that tends to 1: rho bounds the divergence of any two laws, and of each from that of the
+        # sphere's centre, at half the distance, a quarter.
+        return loss.rho / 4.0 if loss.mechanism == "gaussian_l2" else loss.rho
+    # Of any mechanism its epsilon alone, and of Laplace noise what its own law says, if that is less.
+    passed = channel_information(loss.epsilon)
+    if (loss.mechanism, loss.unit) in _BALLS:
+        return min(passed, ball_information(loss.epsilon))
     if loss.mechanism == "laplace_cube" and loss.sensitivity is not None:
-        return cube_information(loss.epsilon, round(loss.sensitivity))
-    # Of any other mechanism only its epsilon is used.
-    return channel_information(loss.epsilon)
+        return min(passed, cube_information(loss.epsilon, round(loss.sensitivity)))
+    return passed
 
 
 def _text(nat: float) -> str:

@@ -35,6 +35,7 @@ __all__ = [
     "audit_neighbours",
     "audit_noise",
     "audit_simplex",
+    "correlation_p",
     "require_releases",
 ]
 
@@ -165,6 +166,7 @@ def audit_neighbours(
     second: Callable[[int], Sample],
     releases: int,
     alpha: float = ALPHA,
+    delta: float = 0.0,
 ) -> Finding:
     """Compare two samplers of released values with the claim.
 
@@ -176,11 +178,12 @@ def audit_neighbours(
         second: The same of the other.
         releases: Of each neighbour; one half chooses the event, the other tests it.
         alpha: Chance of accusing a right mechanism.
+        delta: Of the claim; 0 for a pure epsilon.
     """
     half = releases // 2
-    event = choose_event(_drawn(first, half), _drawn(second, half), alpha)
-    bound = ratio_bound(_drawn(first, half), _drawn(second, half), event, alpha)
-    limit = largest_bound(half, alpha)
+    event = choose_event(_drawn(first, half), _drawn(second, half), alpha, delta)
+    bound = ratio_bound(_drawn(first, half), _drawn(second, half), event, alpha, delta)
+    limit = largest_bound(half, alpha, delta)
     verdict: Verdict = "consistent"
     if bound > epsilon:
         verdict = "violation"
@@ -206,7 +209,7 @@ def audit_noise(
         bits: The grid spacing is 2^-bits.
         alpha: Shared by the tests of the law and of the correlation.
     """
-    from scipy.stats import chisquare, norm
+    from scipy.stats import chisquare
 
     rows = np.asarray(added, np.float64).reshape(-1, added.shape[-1])
     steps = np.ldexp(rows, bits)
@@ -215,9 +218,7 @@ def audit_noise(
     edges, expected = _cells(rate, _CELLS)
     counts = np.bincount(np.searchsorted(edges, steps.ravel(), side="right"), minlength=len(expected))
     p_law = float(chisquare(counts, expected * steps.size).pvalue)
-    pairs = steps[:, 1:] * steps[:, :-1]
-    z = float(pairs.sum() / np.sqrt(np.square(pairs).sum()))
-    p_correlation = float(2 * norm.sf(abs(z)))
+    p_correlation = correlation_p(steps)
     scale = float(np.abs(rows).mean() / (sensitivity / epsilon))
     right = on_grid and min(p_law, p_correlation) >= alpha / 2
     detail = (
@@ -226,6 +227,14 @@ def audit_noise(
     )
     verdict: Verdict = "consistent" if right else "violation"
     return Finding(name, "law of the noise at a fixed input", epsilon, len(rows), verdict, None, detail)
+
+
+def correlation_p(rows: Sample) -> float:
+    """Return the p-value of no correlation between neighbouring entries of (n, m) centred values."""
+    from scipy.stats import norm
+
+    pairs = rows[:, 1:] * rows[:, :-1]
+    return float(2 * norm.sf(abs(float(pairs.sum() / np.sqrt(np.square(pairs).sum())))))
 
 
 def _cells(rate: float, wanted: int) -> tuple[Sample, Sample]:

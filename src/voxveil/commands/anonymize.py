@@ -16,9 +16,12 @@ from voxveil.audio.io import encode_flac, read_recording
 from voxveil.bundle import Bundle, read_bundle
 from voxveil.errors import InputError, PrivacyError
 from voxveil.model_registry.fetching import locate_model
+from voxveil.naming import RandomNames
 from voxveil.parallel import in_order
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
+from voxveil.privacy.loss import Loss
 from voxveil.privacy.register import Register, open_register
+from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.recordings import Job, Work, find_work
 from voxveil.storage.atomic import write_bytes
 from voxveil.training.progress import Progress
@@ -33,13 +36,16 @@ belongs to you, not to the published audio. A run that was stopped goes on where
 outputs are kept, unfinished or damaged ones are drawn again and charged again. Outputs of another
 model or loudness are neither kept nor overwritten.
 Public by definition: sample counts, relative paths, and which recordings were refused; with
---pad-to SECONDS the sample counts tell only how many times SECONDS a recording fills.
+--pad-to SECONDS the sample counts tell only how many times SECONDS a recording fills. With --names
+random OUT holds nothing but speech under random names; OUT.private, beside it, says which is which
+(names.json) and holds the ledger.
 
 examples:
   voxveil anonymize recordings/ private/ --model models/anon_dp
   voxveil anonymize recordings/ private/ --model models --system anon_dp --on-bad-audio skip
   voxveil anonymize recordings/ private/ --model models:/anonymizer@champion
   voxveil anonymize recordings/ private/ --model models/anon_dp --pad-to 5
+  voxveil anonymize recordings/ public/ --model models/anon_dp --names random --pad-to 5
   voxveil anonymize interview.wav interview-anonymized.flac --model models/anon_dp
 """
 
@@ -81,6 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="release silence up to a multiple of so many seconds, so that lengths tell less (0 = none)",
     )
+    parser.add_argument(
+        "--names",
+        choices=("keep", "random"),
+        default="keep",
+        help="keep: as the recordings' (%(default)s); random: no folders, no names, the map in OUT.private",
+    )
     parser.add_argument("--threads", type=int, default=0, help="threads; 0 = one per core (%(default)s)")
     parser.add_argument("--register", metavar="PLACE", help="folder or s3://BUCKET/PREFIX of the register")
 
@@ -94,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
     if not (args.pad_to == 0 or 0.1 <= args.pad_to <= 3600):
         raise InputError(f"--pad-to must be 0, or lie in [0.1, 3600] seconds, got {args.pad_to:g}")
     bundle = read_bundle(locate_model(args.model, args.system))
-    work = find_work(args.source, args.destination, bundle, args.loudness, args.pad_to)
+    names = RandomNames.open(args.destination) if args.names == "random" else None
+    work = find_work(args.source, args.destination, bundle, args.loudness, args.pad_to, names)
     for bad in work.refused:
         print(f"voxveil: {bad.reason}", file=sys.stderr)
     if work.others:
@@ -122,15 +135,16 @@ def run(args: argparse.Namespace) -> int:
     register = open_register(args.register)
     _require_writable(work)
     anonymizer = Anonymizer(bundle, loudness=args.loudness)
-    release = _announce(bundle, work, register)
-    clipped = _release(anonymizer, work, release, args.threads)
+    with names.locked() if names is not None else contextlib.nullcontext():
+        release = _announce(bundle, work, register, names)
+        clipped = _release(anonymizer, work, release, args.threads)
     _report(bundle, work, release, clipped)
     return 0
 
 
 def _require_writable(work: Work) -> None:
     """Create and remove, in every output folder, a file as long in its name as its longest output."""
-    longest: dict[Path, str] = {work.folder: "ledger.json"}
+    longest: dict[Path, str] = {work.folder: "", work.records: "ledger.json"}
     for job in work.jobs:
         longest[job.output.parent] = max(
             longest.get(job.output.parent, ""), job.output.name, key=lambda name: len(os.fsencode(name))
@@ -155,7 +169,7 @@ def _require_writable(work: Work) -> None:
             ) from None
 
 
-def _announce(bundle: Bundle, work: Work, register: Register) -> Release:
+def _announce(bundle: Bundle, work: Work, register: Register, names: RandomNames | None) -> Release:
     entries = [
         Entry(job.name, job.sha256, bundle.rule.vectors(frames), bundle.rule.losses(frames))
         for job in work.jobs
@@ -166,7 +180,10 @@ def _announce(bundle: Bundle, work: Work, register: Register) -> Release:
     for warning in release.warnings:
         print(f"voxveil: warning: {warning}", file=sys.stderr)
     work.folder.mkdir(parents=True, exist_ok=True)
-    write_ledger(work.folder, release)
+    if names is not None:
+        # Before any output has its name: a run that is stopped goes on with the same ones.
+        names.save([*(job.name for job in work.jobs), *work.kept])
+    write_ledger(work.records, release, private=names is not None)
     return release
 
 
@@ -203,22 +220,32 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int) -> None:
         f" {len(work.refused)} skipped, {clipped} samples clipped; 16 kHz mono FLAC in {work.folder}"
     )
     for entry in release.entries[:_LISTED]:
-        epsilon = (
-            "unbounded (no promise)" if entry.utterance.unbounded else f"{entry.utterance.epsilon:g} nat"
-        )
-        print(f"  {entry.input}: utterance epsilon {epsilon}, K = {entry.vectors} vectors")
+        print(f"  {entry.input}: utterance {_promised(entry.utterance)}, K = {entry.vectors} vectors")
     if len(release.entries) > _LISTED:
         print(f"  ... and {len(release.entries) - _LISTED} more in ledger.json")
+    if work.records != work.folder:
+        print(f"  names are random; which is which, and the ledger, is in {work.records}: keep it private")
     for name, loss in bundle.rule.to_json().items():
-        sensitivity = "" if loss["sensitivity"] is None else f", L1 sensitivity {loss['sensitivity']}"
-        print(f"  {name}: epsilon {loss['epsilon']} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
-    print("  utterance epsilon = epsilon(pitch) + K epsilon(content); above ln N: no promise among N people")
+        concentrated = loss["measure"] == "zcdp"
+        norm = "L2" if concentrated else "L1"
+        sensitivity = "" if loss["sensitivity"] is None else f", {norm} sensitivity {loss['sensitivity']}"
+        amount = f"zCDP rho {loss['rho']}" if concentrated else f"epsilon {loss['epsilon']}"
+        print(f"  {name}: {amount} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
+    print(f"  utterance {bundle.rule.formula}; an epsilon above ln N is no promise among N people")
     print(f"  announced as release {release.id} to {release.register}")
     if bundle.corpus.get("synthetic"):
         print(
             f"  note: this model was trained on synthetic speech (corpus {bundle.corpus.get('name')}):"
             " real voices come out rough, and how well it hides them was never measured"
         )
+
+
+def _promised(loss: Loss) -> str:
+    if loss.unbounded:
+        return "epsilon unbounded (no promise)"
+    if loss.rho is None:
+        return f"epsilon {loss.epsilon:g} nat"
+    return f"zCDP rho {loss.rho:g}, epsilon {approximate(loss.rho):.6g} nat at delta {DELTA:g}"
 
 
 def _count(work: Work) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from voxveil.errors import InputError, PrivacyError
 from voxveil.storage.atomic import write_json
+
+if TYPE_CHECKING:
+    from voxveil.audit.mechanism_audit import Finding
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -17,6 +20,7 @@ HELP = "Audit the mechanisms from outside, or an attacker's scores, against the 
 EPILOG = """A lower confidence bound of epsilon is measured on released values of neighbouring inputs;
 'violation' means the claim is refuted (a right mechanism is accused with probability 1e-4 a test),
 'consistent' that it is not, 'not auditable' that so many releases cannot refute so large a claim.
+A zCDP rho is held against the epsilon it gives at delta 0.01.
 A claim above 10 nat is called vacuous against attackers: it excludes nothing they could show.
 
 examples:
@@ -34,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mechanisms.add_argument(
         "--epsilon", type=float, nargs="+", metavar="E", help="claims to audit (default: 0.5 1 10 100)"
     )
-    mechanisms.add_argument("--params", type=Path, metavar="FILE", help="audit the epsilons of its variants")
+    mechanisms.add_argument(
+        "--rho", type=float, nargs="+", metavar="R", help="zCDP claims of Gaussian noise (default: 0.1 1)"
+    )
+    mechanisms.add_argument("--params", type=Path, metavar="FILE", help="audit the claims of its variants")
     mechanisms.add_argument(
         "--releases", type=int, default=1_000_000, metavar="N", help="of each neighbour (%(default)s)"
     )
@@ -65,31 +72,43 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
+    from voxveil.audit.gaussian_audit import audit_sphere
     from voxveil.audit.mechanism_audit import audit_cube, audit_simplex
-    from voxveil.audit.response_audit import audit_response
-    from voxveil.privacy.mechanisms import LaplaceCube, LaplaceSimplex
-    from voxveil.privacy.response import LARGEST_EPSILON, RandomizedResponse
-
-    if args.params is not None and args.epsilon is not None:
-        raise InputError("--epsilon and --params exclude each other")
-    given = args.epsilon or (0.5, 1.0, 10.0, 100.0)
-    content, codes, pitch = (
-        _claims(args.params)
-        if args.params is not None
-        # Above 32 a code is told as it is, which is no mechanism.
-        else (given, [claim for claim in given if claim <= LARGEST_EPSILON], given)
+    from voxveil.audit.response_audit import audit_response, audit_subset
+    from voxveil.privacy import (
+        GaussianSphere,
+        LaplaceCube,
+        LaplaceSimplex,
+        RandomizedResponse,
+        SubsetSelection,
     )
-    findings: list[dict[str, Any]] = []
-    for claim in codes:
-        for finding in audit_response(RandomizedResponse(claim), claim, releases=args.releases):
-            findings.append(_printed(finding.to_json()))
-    for claim in content:
-        for finding in audit_simplex(LaplaceSimplex(claim), claim, releases=args.releases):
-            findings.append(_printed(finding.to_json()))
-    for claim in pitch:
-        for finding in audit_cube(LaplaceCube(claim), claim, releases=args.releases):
-            findings.append(_printed(finding.to_json()))
-    return findings
+    from voxveil.privacy.codes import LARGEST_EPSILON
+
+    if args.params is not None and (args.epsilon is not None or args.rho is not None):
+        raise InputError("--params excludes --epsilon and --rho")
+    given = args.epsilon or (() if args.rho else (0.5, 1.0, 10.0, 100.0))
+    # Above 32 a code is told as it is, which is no mechanism.
+    rhos = args.rho or (() if args.epsilon else (0.1, 1.0))
+    small = [claim for claim in given if claim <= LARGEST_EPSILON]
+    claims = (
+        {"response": small, "subset": small, "content": given, "pitch": given, "gaussian": rhos}
+        if args.params is None
+        else _claims(args.params)
+    )
+    count = args.releases
+    audits: dict[str, Callable[[float], list[Finding]]] = {
+        "response": lambda claim: audit_response(RandomizedResponse(claim), claim, releases=count),
+        "subset": lambda claim: audit_subset(SubsetSelection(claim), claim, releases=count),
+        "content": lambda claim: audit_simplex(LaplaceSimplex(claim), claim, releases=count),
+        "pitch": lambda claim: audit_cube(LaplaceCube(claim), claim, releases=count),
+        "gaussian": lambda claim: audit_sphere(GaussianSphere(claim), claim, releases=count),
+    }
+    return [
+        _printed(finding.to_json())
+        for kind, audit in audits.items()
+        for claim in claims[kind]
+        for finding in audit(claim)
+    ]
 
 
 def _printed(finding: dict[str, Any]) -> dict[str, Any]:
@@ -101,17 +120,23 @@ def _printed(finding: dict[str, Any]) -> dict[str, Any]:
     return finding
 
 
-def _claims(path: Path) -> tuple[list[float], list[float], list[float]]:
+def _claims(path: Path) -> dict[str, list[float]]:
     from voxveil.config import load_params
 
     params = load_params(path)
-    content = params.train_content.variants.values()
-    found = (
-        sorted({variant.epsilon for variant in content if variant.mechanism == "laplace"}),
-        sorted({variant.epsilon for variant in content if variant.mechanism == "randomized_response"}),
-        sorted({v.epsilon for v in params.train_pitch.variants.values() if v.mechanism != "identity"}),
-    )
-    if not any(found):
+    content, pitch = params.train_content.variants.values(), params.train_pitch.variants.values()
+
+    def of(*mechanisms: str) -> list[float]:
+        return sorted({variant.epsilon for variant in content if variant.mechanism in mechanisms})
+
+    found = {
+        "response": of("randomized_response"),
+        "subset": of("subset_selection"),
+        "content": of("laplace", "sharp_laplace"),
+        "gaussian": sorted({variant.rho for variant in content if variant.mechanism == "gaussian"}),
+        "pitch": sorted({variant.epsilon for variant in pitch if variant.mechanism != "identity"}),
+    }
+    if not any(found.values()):
         raise InputError(f"{path}: has no variant with noise to audit")
     return found
 
@@ -126,6 +151,12 @@ def _attack(args: argparse.Namespace) -> list[dict[str, Any]]:
     releases = [read_ledger(args.ledger)] if args.ledger.is_file() else read_ledgers(args.ledger)
     entries = {entry.input: entry for release in releases for entry in release.entries}
     _require_entries(trials.utterances, set(entries), args.ledger)
+    concentrated = next((name for name, entry in entries.items() if entry.utterance.rho is not None), None)
+    if concentrated is not None:
+        raise InputError(
+            f"{args.ledger}: {concentrated} was released under zCDP, for which no pure epsilon holds;"
+            " an attack is audited against a pure epsilon only"
+        )
     listed = [
         Trial(
             trials.enrolments[trials.enrolment[index]],

@@ -15,6 +15,7 @@ from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
 from voxveil.privacy.totals import speaker_totals, utterance_totals
+from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.storage.atomic import dump_json
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
@@ -24,7 +25,8 @@ HELP = "Show what has been released, add up what it costs, check the books."
 EPILOG = """The register is VOXVEIL_LEDGER (a folder or s3://BUCKET/PREFIX), by default $DVC_ROOT/ledger,
 else ./ledger. Every announced release counts once, finished or not; an output restored from a
 cache costs nothing. Epsilons of repeated releases of an utterance add; a speaker's total is the
-sum over everything released of that speaker.
+sum over everything released of that speaker. Gaussian noise has a zCDP rho and no epsilon: where it
+takes part the total is a rho, and the epsilon it stands for at delta 1e-6, in columns of their own.
 
 examples:
   voxveil ledger show
@@ -99,8 +101,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "total":
         _print_totals(content, args.purpose)
     else:
-        header = _SHOWN if args.delta is None else (*_SHOWN, "epsilon_delta")
-        _print_table(header, [[item[name] for name in header] for item in content["releases"]])
+        _print_releases(content["releases"], [] if args.delta is None else ["epsilon_delta"])
     return 0
 
 
@@ -109,6 +110,13 @@ _SHOWN = ("time", "release", "purpose", "system", "inputs", "redrawn", "epsilon_
 
 def _show(releases: Sequence[Release], delta: float | None) -> dict[str, Any]:
     return {"delta": delta, "releases": [_release(release, delta) for release in releases]}
+
+
+def _print_releases(releases: Sequence[dict[str, Any]], more: list[str]) -> None:
+    rows = [{**item, "epsilon_max": _pure(item, "epsilon_max", "rho_max")} for item in releases]
+    concentrated = any(row["rho_max"] is not None for row in rows)
+    header = [*_SHOWN, *(["rho_max"] if concentrated else []), *more]
+    _print_table(header, [["-" if row[name] is None else row[name] for name in header] for row in rows])
 
 
 def _release(release: Release, delta: float | None) -> dict[str, Any]:
@@ -120,6 +128,7 @@ def _release(release: Release, delta: float | None) -> dict[str, Any]:
         "inputs": len(release.entries),
         "redrawn": sum(1 for entry in release.entries if entry.earlier),
         "epsilon_max": _number(release.epsilon),
+        "rho_max": _number(release.rho),
         "mechanisms": ", ".join(
             sorted({loss.mechanism for entry in release.entries for loss in entry.losses.values()})
         ),
@@ -127,7 +136,7 @@ def _release(release: Release, delta: float | None) -> dict[str, Any]:
     if delta is not None:
         from voxveil.audit.accounting import approximate_epsilon
 
-        worst = max(release.entries, key=lambda entry: entry.utterance.epsilon)
+        worst = max(release.entries, key=lambda entry: entry.utterance.size)
         row["epsilon_delta"] = _number(approximate_epsilon(worst.losses, worst.vectors, delta))
     return row
 
@@ -149,32 +158,68 @@ def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | N
     return {
         "unit": "nat; per utterance and, as a group of utterances, per speaker",
         "releases": len({release.id for release in releases}),
-        "speakers": [_numbers(asdict(total)) for total in speakers],
-        "utterances": [_numbers(asdict(total)) for total in utterances],
+        "speakers": [_numbers(_with_delta(asdict(total))) for total in speakers],
+        "utterances": [_numbers(_with_delta(asdict(total))) for total in utterances],
+        "delta": DELTA,
         "unattributed": sum(1 for total in utterances if not total.speakers),
+        "zcdp": sum(1 for total in utterances if total.rho is not None),
         "epsilon_utterance_max": _number(max((total.epsilon for total in utterances), default=0.0)),
         "epsilon_speaker_max": _number(max((total.epsilon for total in speakers), default=0.0)),
     }
 
 
+def _with_delta(total: dict[str, Any]) -> dict[str, Any]:
+    rho = total["rho"]
+    return {**total, "epsilon_delta": None if rho is None else approximate(rho)}
+
+
+def _pure(item: dict[str, Any], name: str, rho: str = "rho") -> Any:
+    """Return a pure epsilon for a table; where Gaussian noise took its place there is none to give."""
+    return "none (zCDP)" if item[name] == "inf" and item[rho] not in (None, "inf") else item[name]
+
+
+def _largest(items: Sequence[dict[str, Any]]) -> str:
+    found = [_pure(item, "epsilon") for item in items]
+    for word in ("inf", "none (zCDP)"):
+        if word in found:
+            return f"{_text(word)} nat" if word == "inf" else word
+    return f"{_text(max(found, default=0.0))} nat"
+
+
+def _concentrated(item: dict[str, Any], columns: Sequence[str]) -> list[Any]:
+    """Return the cells of the zCDP columns, which only a total with Gaussian noise in it fills."""
+    return [("-" if item[name] is None else item[name]) for name in ("rho", "epsilon_delta")][: len(columns)]
+
+
 def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
+    totals = (*content["speakers"], *content["utterances"])
+    concentrated = any(item["rho"] is not None for item in totals)
+    columns = ("zCDP rho", f"epsilon at delta {DELTA:g}") if concentrated else ()
     if content["speakers"]:
         _print_table(
-            ("speaker", "utterances", "releases", "epsilon", "worst utterance"),
+            ("speaker", "utterances", "releases", "epsilon", "worst utterance", *columns),
             [
-                [item["speaker"], item["utterances"], item["releases"], item["epsilon"], item["worst"]]
+                [
+                    item["speaker"],
+                    item["utterances"],
+                    item["releases"],
+                    _pure(item, "epsilon"),
+                    _pure(item, "worst"),
+                    *_concentrated(item, columns),
+                ]
                 for item in content["speakers"]
             ],
         )
         print()
     _print_table(
-        ("utterance", "speaker", "releases", "epsilon"),
+        ("utterance", "speaker", "releases", "epsilon", *columns),
         [
             [
                 ", ".join(item["inputs"]),
                 ", ".join(item["speakers"]) or "unknown",
                 item["releases"],
-                item["epsilon"],
+                _pure(item, "epsilon"),
+                *_concentrated(item, columns),
             ]
             for item in content["utterances"]
         ],
@@ -182,9 +227,11 @@ def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
     scope = f"purpose {purpose}" if purpose else "all purposes"
     print(
         f"\n{content['releases']} releases ({scope}); largest utterance total"
-        f" {_text(content['epsilon_utterance_max'])} nat; largest speaker total"
-        + (f" {_text(content['epsilon_speaker_max'])} nat" if content["speakers"] else " unknown")
+        f" {_largest(content['utterances'])}; largest speaker total"
+        f" {_largest(content['speakers']) if content['speakers'] else 'unknown'}"
     )
+    if content["zcdp"]:
+        print(f"{content['zcdp']} utterances had Gaussian noise: they have a zCDP rho and no pure epsilon")
     if content["unattributed"]:
         print(f"{content['unattributed']} utterances name no speaker and are in no speaker's total")
 

@@ -11,7 +11,7 @@ from voxveil.comparison.sources import RunResults
 from voxveil.errors import InputError
 from voxveil.metrics.names import METRICS
 from voxveil.report.results import Attack, Summary
-from voxveil.report.words import conditions, epsilon_text, loss_text
+from voxveil.report.words import concentrated, concentrated_text, conditions, epsilon_text, loss_text
 from voxveil.storage.done import require_done
 
 __all__ = ["compare_runs"]
@@ -117,15 +117,15 @@ def _facts(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
 def _loss(promise: Mapping[str, Any] | None, name: str) -> str | None:
     if promise is None:
         return None
-    loss = promise["streams"].get(name)
-    measure = "" if loss is None or loss["measure"] == "pure" else f", {loss['measure']}"
-    return f"{loss_text(loss)}{measure}"
+    return loss_text(promise["streams"].get(name))
 
 
 def _utterance(promise: Mapping[str, Any] | None) -> str | None:
     if promise is None:
         return None
     loss = promise["utterance"]
+    if concentrated(loss):
+        return f"none; zCDP: {concentrated_text(loss)} ({loss['mechanism']}; {loss['rule']})"
     return f"{epsilon_text(loss['epsilon'])} nat per {loss['unit']} ({loss['mechanism']}; {loss['rule']})"
 
 
@@ -231,31 +231,42 @@ def _try_scored(run: RunResults, summary: Summary | None, attack: Attack | None)
 
 def _epsilon_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
     rows = []
-    for name in (*_STREAMS, "utterance"):
+    for name in (*_STREAMS, "utterance", "delta_utterance"):
         values = [_epsilon(s, name) for s in group]
         if all(value is None for value in values):
             continue
         differences = [_exact(values[0], value).to_json() for value in values[1:]]
         entries = [None if v is None else {"value": v, "ci95": None, "null95": None} for v in values]
         rows.append(
-            {"metric": f"epsilon_{name}", "unit": "nat", "attack": "", "values": entries,
+            {"metric": f"epsilon_{name}", "unit": _unit(group, name), "attack": "", "values": entries,
              "differences": differences}
         )  # fmt: skip
     return rows
+
+
+def _unit(group: Sequence[Summary | None], name: str) -> str:
+    if name != "delta_utterance":
+        return "nat"
+    deltas = {s["promise"]["utterance"].get("delta") for s in group if s is not None and s.get("promise")}
+    return f"nat at δ = {', '.join(f'{delta:g}' for delta in sorted(deltas - {None}))}"
 
 
 def _epsilon(summary: Summary | None, name: str) -> float | str | None:
     promise = None if summary is None else summary.get("promise")
     if promise is None:
         return None
+    if name == "delta_utterance":
+        # A row of its own: an epsilon at a delta is never held against a pure one.
+        found: float | None = promise["utterance"].get("epsilon_delta")
+        return found
     loss = promise["utterance"] if name == "utterance" else promise["streams"].get(name)
-    return None if loss is None else loss["epsilon"]
+    return None if loss is None or concentrated(loss) else loss["epsilon"]
 
 
 def _exact(first: float | str | None, second: float | str | None) -> Difference:
     """Return the difference of two promises: exact, so noise has no part in it."""
     if first is None or second is None:
-        return Difference(None, None, "", "not judged", note="not released in both")
+        return Difference(None, None, "", "not judged", note="not promised in both")
     if first == second:
         return Difference(None if first == "inf" else 0.0, None, "exact", "equal")
     if first == "inf" or second == "inf":

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
-from voxveil.config.model import Params
+from voxveil.config.model import ContentVariant, Params
 from voxveil.errors import ParamsError
 
 __all__ = ["load_params", "original_system", "parse_params", "read_mapping"]
@@ -156,6 +156,16 @@ def _check_range(value: Any, path: str, rules: Mapping[str, Any]) -> None:
         raise ParamsError(f"{path}: must be above {above}, got {_show(value)}")
 
 
+def _check_rho(variant: ContentVariant, where: str) -> None:
+    gaussian = variant.mechanism == "gaussian"
+    if gaussian and variant.epsilon != 0:
+        raise ParamsError(f"{where}.epsilon: Gaussian noise has no pure epsilon but a rho; must be 0")
+    if gaussian and variant.rho <= 0:
+        raise ParamsError(f"{where}.rho: must be above 0, got {variant.rho:g}")
+    if not gaussian and variant.rho != 0:
+        raise ParamsError(f"{where}.rho: is of the mechanism gaussian alone; must be 0, got {variant.rho:g}")
+
+
 def _check_references(params: Params) -> None:
     for section, variants in (
         ("train_pitch", params.train_pitch.variants),
@@ -167,8 +177,10 @@ def _check_references(params: Params) -> None:
                 raise ParamsError(
                     f"{where}: the identity mechanism has no epsilon (it is infinite); must be 0"
                 )
-            if variant.mechanism != "identity" and variant.epsilon <= 0:
+            if variant.mechanism not in ("identity", "gaussian") and variant.epsilon <= 0:
                 raise ParamsError(f"{where}: must be above 0, got {variant.epsilon:g}")
+    for name, content in params.train_content.variants.items():
+        _check_rho(content, f"train_content.variants.{name}")
     for name, system in params.systems.items():
         for field, variants in (
             ("pitch", params.train_pitch.variants),

@@ -104,17 +104,28 @@ class TrainPitchParams:
     variants: dict[str, PitchVariant] = table("the pitch extractors by name")
 
 
+CONTENT_MECHANISMS = (
+    "identity",
+    "laplace",
+    "sharp_laplace",
+    "randomized_response",
+    "subset_selection",
+    "gaussian",
+)
+
+
 @dataclass(frozen=True)
 class ContentVariant:
     """One content extractor."""
 
     mechanism: str = knob(
         "identity",
-        "as it is, as a dense or a sharp (near one-hot) vector with Laplace noise, as a phone or another",
-        one_of=("identity", "laplace", "sharp_laplace", "randomized_response"),
+        "how a vector is released: as it is, with noise, as a phone or a set of them (docs/guide.md)",
+        one_of=CONTENT_MECHANISMS,
     )
     epsilon: float = knob(0.0, "epsilon per released vector (unused and 0 for identity)", low=0)
     every: int = knob(1, "10 ms frames per released vector: fewer vectors spend less", low=1, high=50)
+    rho: float = knob(0.0, "gaussian only: zCDP rho per released vector (else unused and 0)", low=0)
 
 
 @dataclass(frozen=True)

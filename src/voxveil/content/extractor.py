@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.audio.mel import log_mel
-from voxveil.config.model import ContentVariant
 from voxveil.content.model import ContentModel, ContentSize
 from voxveil.errors import InputError
-from voxveil.privacy import ContentMechanism, NoiseSource, Released, content_mechanism, norm1
+from voxveil.privacy import ContentMechanism, NoiseSource, Released, described_content, norm1
 from voxveil.storage.atomic import read_json
 from voxveil.training.checkpoint import load_model
 from voxveil.training.loop import device
@@ -81,7 +80,7 @@ class ContentExtractor:
         if not isinstance(content, dict) or (content.get("format"), content.get("kind")) != (1, "content"):
             raise InputError(f"{path}: not a content model of format 1")
         try:
-            mechanism = content_mechanism(ContentVariant(content["mechanism"], content["epsilon"]))
+            mechanism = described_content(content)
             size = ContentSize.from_json(content["size"], str(path))
             phones, class_phones = tuple(content["phones"]), content["class_phones"]
             every, sharp = int(content["every"]), content["mechanism"] == "sharp_laplace"

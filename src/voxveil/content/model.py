@@ -22,7 +22,7 @@ from voxveil.audio.frames import MEL_BANDS
 from voxveil.content.tdnnf import FactorizedLayer, TimeDelayLayer
 from voxveil.errors import InputError
 
-__all__ = ["ContentModel", "ContentSize", "norm1_torch", "pooled_frames", "spread_frames"]
+__all__ = ["ContentModel", "ContentSize", "norm1_torch", "norm2_torch", "pooled_frames", "spread_frames"]
 
 #: Input splice of the first layer, in frames.
 _SPLICE = 5
@@ -137,7 +137,18 @@ def norm1_torch(vectors: torch.Tensor) -> torch.Tensor:
 
     The differentiable twin of :func:`voxveil.privacy.norm1`, for training.
     """
-    norms = vectors.abs().sum(dim=-1, keepdim=True)
+    return _on_sphere(vectors, vectors.abs().sum(dim=-1, keepdim=True))
+
+
+def norm2_torch(vectors: torch.Tensor) -> torch.Tensor:
+    """Scale each last-axis vector to L2 norm 1; a zero vector becomes the first unit vector."""
+    squares = vectors.square().sum(dim=-1, keepdim=True)
+    # The root has no gradient at zero, so zero vectors keep clear of it.
+    roots = torch.where(squares > 0, squares, torch.ones_like(squares)).sqrt()
+    return _on_sphere(vectors, roots * (squares > 0))
+
+
+def _on_sphere(vectors: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
     unit = functional.one_hot(torch.zeros((), dtype=torch.long, device=vectors.device), vectors.shape[-1])
     return torch.where(norms > 0, vectors / norms.clamp(min=1e-30), unit.to(vectors.dtype))
 

@@ -15,12 +15,25 @@ from torch.nn import functional
 from voxveil.audio.mel import log_mel
 from voxveil.config.model import TrainContentParams
 from voxveil.content.extractor import SHARPNESS, ContentExtractor
-from voxveil.content.model import ContentModel, ContentSize, norm1_torch, pooled_frames, spread_frames
+from voxveil.content.model import (
+    ContentModel,
+    ContentSize,
+    norm1_torch,
+    norm2_torch,
+    pooled_frames,
+    spread_frames,
+)
 from voxveil.content.tdnnf import constrain
 from voxveil.content.warping import warp_bands
 from voxveil.corpus.phones import SILENCE
 from voxveil.errors import InputError
-from voxveil.privacy import LaplaceSimplex, PublicNoise, RandomizedResponse, content_mechanism
+from voxveil.privacy import (
+    CodeMechanism,
+    GaussianSphere,
+    LaplaceSimplex,
+    PublicNoise,
+    content_mechanism,
+)
 from voxveil.seeding import stream
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
@@ -90,7 +103,7 @@ def train_content(
     """Train variant ``name`` by cross-entropy on frame labels, through the noise.
 
     Noise is drawn anew for every (utterance, step), each utterance once a step, with the
-    mechanism's scale 2 / epsilon. With ``params.noise_rise`` above 0 its scale grows there
+    mechanism's own scale. With ``params.noise_rise`` above 0 its scale grows there
     geometrically from a thirtieth during that share of the steps: the dense vectors a network
     starts from drown in the full noise, and it learns concentrated ones sooner this way. That
     is training only; a release, and every figure given, has the full noise.
@@ -111,7 +124,7 @@ def train_content(
     mechanism = content_mechanism(variant)
     where = device()
     sharp = variant.mechanism == "sharp_laplace"
-    coded = sharp or isinstance(mechanism, RandomizedResponse)
+    coded = sharp or isinstance(mechanism, CodeMechanism)
     # A code is a phone, whatever the classifier names.
     bottleneck = len(phones) if coded else params.bottleneck
     phone_of = torch.tensor([*class_phones], dtype=torch.long, device=where)
@@ -147,12 +160,18 @@ def train_content(
             rows = zip(shown.detach().cpu().numpy(), sources(chunks, step), strict=True)
             told = np.stack([mechanism.perturb(row, source) for row, source in rows])
             released = torch.from_numpy(told.astype(np.float32)).to(where)
-        elif isinstance(mechanism, LaplaceSimplex):
-            released = norm1_torch(encoded)
+        elif isinstance(mechanism, LaplaceSimplex | GaussianSphere):
+            gaussian = isinstance(mechanism, GaussianSphere)
+            inside = norm2_torch(encoded) if gaussian else norm1_torch(encoded)
             scale = mechanism.scale() * noise_share(step, params)
-            shape = tuple(released.shape[1:])
-            noise = np.stack([source.laplace(shape, scale) for source in sources(chunks, step)])
-            released = norm1_torch(released + torch.from_numpy(noise.astype(np.float32)).to(where))
+            shape = tuple(inside.shape[1:])
+            noise = np.stack(
+                [
+                    source.normal(shape, scale) if gaussian else source.laplace(shape, scale)
+                    for source in sources(chunks, step)
+                ]
+            )
+            released = norm1_torch(inside + torch.from_numpy(noise.astype(np.float32)).to(where))
         else:
             released = norm1_torch(encoded)
         posteriors = model.classify(spread_frames(released, variant.every, mask.shape[1]), mask)
@@ -167,6 +186,7 @@ def train_content(
         "kind": "content",
         "mechanism": variant.mechanism,
         "epsilon": variant.epsilon,
+        "rho": variant.rho,
         "loss": extractor.loss,
         "size": size.to_json(),
         "phones": list(phones),

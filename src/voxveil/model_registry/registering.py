@@ -66,7 +66,7 @@ def model_tags(bundle: Bundle) -> dict[str, str]:
     }
     for stream, loss in bundle.rule.to_json().items():
         facts = {
-            key: loss.get(key) for key in ("epsilon", "unit", "mechanism", "sensitivity", "measure", "delta")
+            key: loss.get(key) for key in ("epsilon", "rho", "unit", "mechanism", "sensitivity", "measure")
         }
         tags.update({f"{key}.{stream}": _text(value) for key, value in facts.items() if value is not None})
     return {key: value for key, value in tags.items() if value}
@@ -160,14 +160,22 @@ def _make_version(
 
 def _description(pointer: Pointer, tags: Mapping[str, str]) -> str:
     promises = [
-        f"- ε of {stream}: {tags[f'epsilon.{stream}']} per {tags[f'unit.{stream}']}"
-        f" ({tags[f'mechanism.{stream}']}, L1 sensitivity {tags.get(f'sensitivity.{stream}', 'none')})"
+        f"- {_promised(tags, stream)} per {tags[f'unit.{stream}']} ({tags[f'mechanism.{stream}']},"
+        f" {'L2' if f'rho.{stream}' in tags else 'L1'} sensitivity"
+        f" {tags.get(f'sensitivity.{stream}', 'none')})"
         for stream in ("pitch", "content")
         if f"epsilon.{stream}" in tags
     ]
     heading = f"System **{pointer.system}**, trained on {tags.get('corpus', 'an unnamed corpus')}."
     note = " Synthetic speech: not fit for use." if tags.get("synthetic") == "true" else ""
     return "\n".join([heading + note, "", *promises, "", f"Bytes: `{pointer.address}`"])
+
+
+def _promised(tags: Mapping[str, str], stream: str) -> str:
+    rho = tags.get(f"rho.{stream}")
+    if rho is not None:
+        return f"zCDP ρ of {stream}, no ε: {rho}"
+    return f"ε of {stream}: {tags[f'epsilon.{stream}']}"
 
 
 def _require_name(name: str, alias: str) -> None:

@@ -4,8 +4,9 @@ A private value reaches a synthesizer only as :class:`Released`, which only a me
 """
 
 from voxveil.privacy.ball import LaplaceBall
+from voxveil.privacy.codes import CodeMechanism
 from voxveil.privacy.ledger import Ledger, read_ledger, read_ledgers, write_ledger
-from voxveil.privacy.loss import INFINITE, Loss, compose, utterance_loss
+from voxveil.privacy.loss import INFINITE, Loss, compose, stream_rho, utterance_loss
 from voxveil.privacy.mechanisms import (
     ContentMechanism,
     Identity,
@@ -14,7 +15,7 @@ from voxveil.privacy.mechanisms import (
     Mechanism,
     PitchMechanism,
     content_mechanism,
-    norm1,
+    described_content,
     pitch_mechanism,
 )
 from voxveil.privacy.noise import NoiseSource, PublicNoise, SystemNoise
@@ -22,11 +23,16 @@ from voxveil.privacy.record import Entry, Release
 from voxveil.privacy.register import Register, open_register
 from voxveil.privacy.released import Released, require_released
 from voxveil.privacy.response import RandomizedResponse
+from voxveil.privacy.sphere import GaussianSphere
+from voxveil.privacy.subset import SubsetSelection
+from voxveil.privacy.unit import norm1, norm2
 
 __all__ = [
     "INFINITE",
+    "CodeMechanism",
     "ContentMechanism",
     "Entry",
+    "GaussianSphere",
     "Identity",
     "LaplaceBall",
     "LaplaceCube",
@@ -41,15 +47,19 @@ __all__ = [
     "Register",
     "Release",
     "Released",
+    "SubsetSelection",
     "SystemNoise",
     "compose",
     "content_mechanism",
+    "described_content",
     "norm1",
+    "norm2",
     "open_register",
     "pitch_mechanism",
     "read_ledger",
     "read_ledgers",
     "require_released",
+    "stream_rho",
     "utterance_loss",
     "write_ledger",
 ]

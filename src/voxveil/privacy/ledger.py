@@ -122,18 +122,23 @@ def registered(register: Register) -> list[Release]:
     return sorted(releases, key=lambda release: (release.time, release.id))
 
 
-def write_ledger(folder: Path, release: Release) -> Path:
+def write_ledger(folder: Path, release: Release, *, private: bool = False) -> Path:
     """Write the release's record into an output folder and return its path.
 
     The first release is ``ledger.json``; a later one into the same folder (a resumed run) is
     ``ledger-RELEASE.json``, since a record is never rewritten.
+
+    Args:
+        folder: The folder.
+        release: As announced.
+        private: Readable by its owner only.
     """
     path = Path(folder) / "ledger.json"
     if path.exists():
         path = path.with_name(f"ledger-{release.id}.json")
     if path.exists():
         raise PrivacyError(f"{path}: exists already; a ledger is never rewritten")
-    write_text(path, dump_json(release.to_json()))
+    write_text(path, dump_json(release.to_json()), private=private)
     return path
 
 

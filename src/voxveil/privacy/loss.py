@@ -1,7 +1,9 @@
-"""A privacy loss is never a bare number: measure, epsilon, unit, sensitivity, mechanism.
+"""A privacy loss is never a bare number: measure, size, unit, sensitivity, mechanism.
 
 Composition is by type: losses per utterance add; a loss per released vector is
-multiplied by the number of vectors before it may be added to anything.
+multiplied by the number of vectors before it may be added to anything. Pure epsilons add to a pure
+epsilon. Where a zCDP loss takes part the total is a rho, pure losses counting epsilon^2 / 2, and no
+pure epsilon holds: the two never share a number.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from voxveil.errors import PrivacyError
+from voxveil.privacy.zcdp import pure_rho
 
-__all__ = ["INFINITE", "SEEDED_NOTE", "Loss", "Unit", "add_up", "compose", "utterance_loss"]
+__all__ = ["INFINITE", "SEEDED_NOTE", "Loss", "Unit", "add_up", "compose", "stream_rho", "utterance_loss"]
 
 INFINITE = math.inf
 #: The note of a release with seeded noise; such a loss cannot be announced for private speech.
 SEEDED_NOTE = "seeded float noise: training and tests only, no privacy claim"
 Unit = Literal["utterance", "vector"]
+#: A rho beyond it is no number any more once it is counted for every vector.
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,14 @@ class Loss:
     """The privacy loss of one release.
 
     Attributes:
-        measure: ``pure`` (max divergence, pure epsilon-DP).
-        epsilon: Upper bound of the log-likelihood ratio in nat; ``inf`` is no promise at all.
-        unit: What one epsilon covers: an ``utterance`` or one released content ``vector``.
-        sensitivity: L1 sensitivity of what was released; ``None`` for the identity.
+        measure: ``pure`` (max divergence, pure epsilon-DP) or ``zcdp`` (Renyi divergences, rho-zCDP).
+        epsilon: Upper bound of the log-likelihood ratio in nat; ``inf`` is no such bound.
+        unit: What one loss covers: an ``utterance`` or one released content ``vector``.
+        sensitivity: L1 sensitivity of what was released, L2 under zCDP; ``None`` for the identity.
         mechanism: Name of the mechanism.
         version: Version of the mechanism's definition.
         note: What the claim does not cover.
+        rho: Under zCDP, finite and above 0; its epsilon is then infinite.
     """
 
     measure: str
@@ -42,6 +48,7 @@ class Loss:
     mechanism: str
     version: str
     note: str = ""
+    rho: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse anything that is not a loss."""
@@ -53,8 +60,18 @@ class Loss:
             raise PrivacyError("epsilon is too large for a number; no promise is spelt 'inf'") from None
         if math.isnan(self.epsilon) or self.epsilon <= 0:
             raise PrivacyError(f"epsilon must be above 0 (no noise is spelt 'identity'), got {self.epsilon}")
-        if self.measure != "pure":
-            raise PrivacyError(f"measure must be 'pure', got {self.measure!r}")
+        if self.measure not in ("pure", "zcdp"):
+            raise PrivacyError(f"measure must be 'pure' or 'zcdp', got {self.measure!r}")
+        if (self.measure == "zcdp") != (self.rho is not None):
+            raise PrivacyError(
+                f"a rho belongs to the measure 'zcdp' alone, got {self.measure!r}, {self.rho!r}"
+            )
+        if self.rho is not None:
+            number = not isinstance(self.rho, bool) and isinstance(self.rho, int | float)
+            if not number or not 0 < self.rho <= _LARGEST:
+                raise PrivacyError(f"rho must be a finite number above 0, got {self.rho!r}")
+            if not math.isinf(self.epsilon):
+                raise PrivacyError(f"a zcdp loss has no pure epsilon (it is 'inf'), got {self.epsilon}")
         if self.unit not in ("utterance", "vector"):
             raise PrivacyError(f"unit must be 'utterance' or 'vector', got {self.unit!r}")
         for name in ("mechanism", "version", "note"):
@@ -63,20 +80,31 @@ class Loss:
 
     @property
     def unbounded(self) -> bool:
-        """True where nothing is promised (epsilon is infinite)."""
-        return math.isinf(self.epsilon)
+        """True where nothing is promised: no noise, or what it is composed with has none."""
+        return math.isinf(self.epsilon) and self.rho is None
+
+    @property
+    def size(self) -> float:
+        """Epsilon, or rho: of losses of one measure and unit the larger is worse."""
+        return self.epsilon if self.rho is None else self.rho
+
+    @property
+    def amount(self) -> str:
+        """The size in words, e.g. ``epsilon 10`` or ``zCDP rho 0.5``."""
+        return f"epsilon {self.epsilon:g}" if self.rho is None else f"zCDP rho {self.rho:g}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the loss for JSON; an infinite epsilon is the text ``"inf"``, never a large number."""
-        return {
+        content = {
             "measure": self.measure,
-            "epsilon": "inf" if self.unbounded else self.epsilon,
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "unit": self.unit,
             "sensitivity": self.sensitivity,
             "mechanism": self.mechanism,
             "version": self.version,
             "note": self.note,
         }
+        return content if self.rho is None else {**content, "rho": self.rho}
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> Loss:
@@ -96,6 +124,8 @@ def add_up(epsilons: Iterable[float]) -> float:
 def compose(*losses: Loss) -> Loss:
     """Return the sequential composition of losses per utterance: their epsilons add.
 
+    Where a zCDP loss is among them their rhos add instead, of a pure one epsilon^2 / 2.
+
     Raises:
         PrivacyError: A loss per vector is among them; say how many vectors first
             (:func:`utterance_loss`).
@@ -107,15 +137,30 @@ def compose(*losses: Loss) -> Loss:
             raise PrivacyError(
                 f"cannot add a loss per {loss.unit} ({loss.mechanism}) to losses per utterance"
             )
+    concentrated = any(loss.measure == "zcdp" for loss in losses)
+    rho = add_up(stream_rho(loss, 1) for loss in losses) if concentrated else INFINITE
+    bounded = math.isfinite(rho)
     return Loss(
-        measure="pure",
-        epsilon=add_up(loss.epsilon for loss in losses),
+        measure="zcdp" if bounded else "pure",
+        epsilon=INFINITE if concentrated else add_up(loss.epsilon for loss in losses),
         unit="utterance",
         sensitivity=None,
         mechanism=" + ".join(loss.mechanism for loss in losses),
         version="1",
         note="; ".join(sorted({loss.note for loss in losses if loss.note})),
+        rho=rho if bounded else None,
     )
+
+
+def stream_rho(loss: Loss, vectors: int) -> float:
+    """Return the zCDP rho of a stream of one utterance; ``inf`` where it has no noise.
+
+    Args:
+        loss: Per vector or per utterance, of any measure.
+        vectors: Number of released content vectors K.
+    """
+    rho = pure_rho(loss.epsilon) if loss.rho is None else loss.rho
+    return rho * vectors if loss.unit == "vector" else rho
 
 
 def utterance_loss(loss: Loss, vectors: int) -> Loss:
@@ -129,4 +174,5 @@ def utterance_loss(loss: Loss, vectors: int) -> Loss:
         return loss
     if vectors < 1:
         raise PrivacyError(f"an utterance has at least one released vector, got {vectors}")
-    return replace(loss, epsilon=loss.epsilon * vectors, unit="utterance")
+    rho = None if loss.rho is None else loss.rho * vectors
+    return replace(loss, epsilon=loss.epsilon * vectors, unit="utterance", rho=rho)

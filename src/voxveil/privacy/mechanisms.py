@@ -6,6 +6,8 @@
   Any two points of the L1 sphere differ by at most 2, so epsilon bounds one vector.
 * :class:`~voxveil.privacy.ball.LaplaceBall`: a few coefficients of an utterance on the L1 ball.
 * :class:`~voxveil.privacy.response.RandomizedResponse`: one of k codes per vector, told truly or not.
+* :class:`~voxveil.privacy.subset.SubsetSelection`: a set of d codes per vector, with the true one or not.
+* :class:`~voxveil.privacy.sphere.GaussianSphere`: Gaussian noise on L2-normalised vectors, under zCDP.
 * :class:`Identity`: no noise, epsilon infinite, said so.
 
 The scale is sensitivity / epsilon and depends on nothing else: no batch size, order, worker
@@ -19,6 +21,7 @@ attacker's public speech) the noise is seeded floating-point Laplace: version "1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -35,6 +38,9 @@ from voxveil.privacy.loss import INFINITE, Loss, Unit
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
 from voxveil.privacy.response import RandomizedResponse
+from voxveil.privacy.sphere import GaussianSphere
+from voxveil.privacy.subset import SubsetSelection
+from voxveil.privacy.unit import norm1
 
 __all__ = [
     "ContentMechanism",
@@ -44,7 +50,7 @@ __all__ = [
     "Mechanism",
     "PitchMechanism",
     "content_mechanism",
-    "norm1",
+    "described_content",
     "pitch_mechanism",
 ]
 
@@ -185,22 +191,6 @@ class LaplaceSimplex(BallNoise):
         return seal(released, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
 
 
-def norm1(vectors: Array) -> Array:
-    """Scale each row to L1 norm 1; a zero row becomes the fixed first unit vector.
-
-    Args:
-        vectors: (K, M) finite.
-    """
-    vectors = np.asarray(vectors, dtype=np.float64)
-    largest = np.abs(vectors).max(axis=-1, keepdims=True)
-    # Dividing by the largest entry first keeps subnormal rows on the sphere.
-    scaled = vectors / np.where(largest > 0, largest, 1.0)
-    norms = np.abs(scaled).sum(axis=-1, keepdims=True)
-    unit = np.zeros_like(scaled)
-    unit[..., 0] = 1.0
-    return np.where(largest > 0, scaled / np.where(norms > 0, norms, 1.0), unit)
-
-
 #: What may release pitch.
 PitchMechanism: TypeAlias = Identity | LaplaceCube | LaplaceBall
 
@@ -214,7 +204,9 @@ def pitch_mechanism(variant: PitchVariant) -> PitchMechanism:
 
 
 #: What may release content.
-ContentMechanism: TypeAlias = Identity | LaplaceSimplex | RandomizedResponse
+ContentMechanism: TypeAlias = (
+    Identity | LaplaceSimplex | RandomizedResponse | SubsetSelection | GaussianSphere
+)
 
 
 def content_mechanism(variant: ContentVariant) -> ContentMechanism:
@@ -223,4 +215,18 @@ def content_mechanism(variant: ContentVariant) -> ContentMechanism:
         return Identity("vector")
     if variant.mechanism == "randomized_response":
         return RandomizedResponse(variant.epsilon)
+    if variant.mechanism == "subset_selection":
+        return SubsetSelection(variant.epsilon)
+    if variant.mechanism == "gaussian":
+        return GaussianSphere(variant.rho)
     return LaplaceSimplex(variant.epsilon)
+
+
+def described_content(content: Mapping[str, Any]) -> ContentMechanism:
+    """Return the mechanism that a content model's ``model.json`` names.
+
+    Raises:
+        KeyError: It names none.
+    """
+    rho = content.get("rho", 0.0)
+    return content_mechanism(ContentVariant(content["mechanism"], content["epsilon"], rho=rho))

@@ -50,6 +50,10 @@ class PublicNoise:
         count = int(np.prod(shape, dtype=np.int64))
         return laplace_from_words(self.words(count), scale).reshape(shape)
 
+    def normal(self, shape: tuple[int, ...], scale: float) -> Array:
+        """Return i.i.d. centred Gaussian noise, float64, of the given standard deviation."""
+        return self._generator.standard_normal(shape) * scale
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return (count,) uniform 64-bit words of the seeded stream."""
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)

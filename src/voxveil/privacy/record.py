@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from voxveil import __version__
 from voxveil.errors import InputError, PrivacyError
-from voxveil.privacy.loss import Loss, compose, utterance_loss
+from voxveil.privacy.loss import Loss, add_up, compose, stream_rho, utterance_loss
 
 __all__ = ["FORMAT", "NEIGHBOURS", "PUBLIC_BY_DEFINITION", "Entry", "Purpose", "Release", "parse_release"]
 
@@ -76,6 +76,11 @@ class Entry:
         """The loss of the whole utterance: streams add, a loss per vector counts K times."""
         return compose(*(utterance_loss(self.losses[name], self.vectors) for name in sorted(self.losses)))
 
+    @property
+    def rho(self) -> float:
+        """The zCDP rho of the whole utterance, pure streams counting too; ``inf`` where one has no noise."""
+        return add_up(stream_rho(loss, self.vectors) for loss in self.losses.values())
+
     def to_json(self) -> dict[str, Any]:
         """Return the entry for JSON."""
         content: dict[str, Any] = {
@@ -116,8 +121,21 @@ class Release:
 
     @property
     def epsilon(self) -> float:
-        """The largest utterance epsilon in nat; ``inf`` where nothing is promised."""
+        """The largest utterance epsilon in nat; ``inf`` where no pure epsilon holds (see :attr:`rho`)."""
         return max(entry.utterance.epsilon for entry in self.entries)
+
+    @property
+    def rho(self) -> float | None:
+        """The largest utterance rho where one was released under zCDP, else None; ``inf`` is no promise."""
+        if all(entry.utterance.rho is None for entry in self.entries):
+            return None
+        return max(entry.rho for entry in self.entries)
+
+    @property
+    def public_by_definition(self) -> tuple[str, ...]:
+        """What is told of an input beside its release; not its path where outputs have random names."""
+        hidden = "relative path" if self.settings.get("names") == "random" else ""
+        return tuple(fact for fact in PUBLIC_BY_DEFINITION if fact != hidden)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -145,8 +163,8 @@ class Release:
             )
         if (dict(losses), vectors) != (dict(entry.losses), entry.vectors):
             raise PrivacyError(
-                f"input {name}: released {vectors} vectors at {_epsilons(losses)}, announced were"
-                f" {entry.vectors} at {_epsilons(entry.losses)}; nothing is written of it"
+                f"input {name}: released {vectors} vectors at {_amounts(losses)}, announced were"
+                f" {entry.vectors} at {_amounts(entry.losses)}; nothing is written of it"
             )
 
     @cached_property
@@ -163,15 +181,17 @@ class Release:
             "time": self.time,
             "version": self.version,
             "neighbours": NEIGHBOURS,
-            "public_by_definition": list(PUBLIC_BY_DEFINITION),
+            "public_by_definition": list(self.public_by_definition),
             "epsilon_max": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "entries": [entry.to_json() for entry in self.entries],
         }
+        if self.rho is not None:
+            content["rho_max"] = "inf" if math.isinf(self.rho) else self.rho
         return {**content, "settings": dict(self.settings)} if self.settings else content
 
 
-def _epsilons(losses: Mapping[str, Loss]) -> str:
-    return ", ".join(f"{name} {loss.epsilon:g} per {loss.unit}" for name, loss in sorted(losses.items()))
+def _amounts(losses: Mapping[str, Loss]) -> str:
+    return ", ".join(f"{name} {loss.amount} per {loss.unit}" for name, loss in sorted(losses.items()))
 
 
 def parse_release(content: bytes, where: str) -> Release:

@@ -19,67 +19,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
-from voxveil.privacy.checks import require_epsilon, require_finite
-from voxveil.privacy.loss import SEEDED_NOTE, Loss
-from voxveil.privacy.noise import NoiseSource, SystemNoise
-from voxveil.privacy.released import Released, seal
+from voxveil.privacy.codes import CodeMechanism
+from voxveil.privacy.noise import NoiseSource
 
-__all__ = ["LARGEST_EPSILON", "RandomizedResponse", "kept_probability", "words_per_other"]
+__all__ = ["RandomizedResponse", "kept_probability", "respond", "words_per_other"]
 
-Array = NDArray[Any]
 _WORDS = 2**64
-#: Above this epsilon another code would come up less than once in 2^46 vectors: that is no noise.
-LARGEST_EPSILON = 32.0
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
-    """The largest entry of each vector as a code, randomised; epsilon per vector.
+class RandomizedResponse(CodeMechanism):
+    """The code of each vector, or another one, as a one-hot vector; epsilon per vector."""
 
-    Attributes:
-        epsilon: Above 0, at most 32.
-    """
-
-    epsilon: float
     name: str = "randomized_response"
 
-    def __post_init__(self) -> None:
-        """Check epsilon."""
-        require_epsilon(self.epsilon, self.name)
-        if self.epsilon > LARGEST_EPSILON:
-            raise PrivacyError(
-                f"{self.name}: epsilon must be at most {LARGEST_EPSILON:g} per vector, got {self.epsilon:g};"
-                " above that it is no noise, which is spelt 'identity'"
-            )
-
-    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
-        """Return epsilon per vector; the L1 distance of two codes as one-hot vectors is 2."""
-        return Loss("pure", self.epsilon, "vector", 2.0, self.name, "1", "" if secret else SEEDED_NOTE)
-
-    def perturb(self, value: Array, noise: NoiseSource) -> Array:
-        """Return randomised codes as one-hot vectors.
-
-        Args:
-            value: (K, k) scores, k at least 2; the first of equal largest entries is the code.
-            noise: Where the words come from.
-
-        Returns:
-            (K, k) float64 of 0 and 1.
-        """
-        if value.ndim != 2 or not len(value) or value.shape[1] < 2:
-            raise PrivacyError(f"{self.name}: needs (vectors, codes) with 2 codes or more, got {value.shape}")
-        require_finite(value, self.name)
-        codes = np.asarray(value).argmax(axis=1)
-        told = respond(codes, value.shape[1], self.epsilon, noise.words(len(codes)))
-        one_hot = np.zeros(value.shape, np.float64)
+    def told(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> NDArray[Any]:
+        """Return randomised codes as one-hot vectors (K, count)."""
+        told = respond(codes, count, self.epsilon, noise.words(len(codes)))
+        one_hot = np.zeros((len(codes), count), np.float64)
         one_hot[np.arange(len(told)), told] = 1.0
         return one_hot
-
-    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
-        """Release the K codes of one utterance."""
-        told = self.perturb(value, noise)
-        return seal(told, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
 
 
 def respond(

@@ -3,6 +3,9 @@
 Sequential over repeated releases of one utterance (the same audio, by its SHA-256): epsilons
 add. Parallel over different utterances at the unit of the promise, one utterance: the worst
 counts. A speaker is a group of utterances: to change all of them at once costs their sum.
+
+Where a release under zCDP takes part, no pure epsilon holds for the sum; its rho does, to which
+the pure releases add epsilon^2 / 2 of each stream and vector.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ class UtteranceTotal:
         inputs: The names it was given, sorted.
         speakers: The speakers it was attributed to, sorted; empty where unknown.
         releases: Number of releases it was part of.
-        epsilon: Their sum in nat; ``inf`` where one had no noise.
+        epsilon: Their sum in nat; ``inf`` where one had no noise, or noise under zCDP only.
+        rho: Where a release under zCDP takes part, the sum of all rhos, ``inf`` where one had no noise;
+            else None.
     """
 
     sha256: str
@@ -33,6 +38,7 @@ class UtteranceTotal:
     speakers: tuple[str, ...]
     releases: int
     epsilon: float
+    rho: float | None
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class SpeakerTotal:
         releases: Number of entries charged.
         epsilon: Sum over everything released, in nat.
         worst: Largest total of one utterance, in nat.
+        rho: As above, over everything released.
     """
 
     speaker: str
@@ -52,6 +59,7 @@ class SpeakerTotal:
     releases: int
     epsilon: float
     worst: float
+    rho: float | None
 
 
 def utterance_totals(
@@ -86,7 +94,7 @@ def speaker_totals(
             sums.setdefault(entry.sha256, []).append(entry.utterance.epsilon)
         everything = add_up(entry.utterance.epsilon for entry in entries)
         worst = max(add_up(values) for values in sums.values())
-        totals.append(SpeakerTotal(speaker, len(sums), len(entries), everything, worst))
+        totals.append(SpeakerTotal(speaker, len(sums), len(entries), everything, worst, _rho(entries)))
     return totals
 
 
@@ -107,4 +115,11 @@ def _utterance(digest: str, entries: list[Entry]) -> UtteranceTotal:
         speakers=tuple(sorted({entry.speaker for entry in entries if entry.speaker is not None})),
         releases=len(entries),
         epsilon=add_up(entry.utterance.epsilon for entry in entries),
+        rho=_rho(entries),
     )
+
+
+def _rho(entries: list[Entry]) -> float | None:
+    if all(entry.utterance.rho is None for entry in entries):
+        return None
+    return add_up(entry.rho for entry in entries)

@@ -11,12 +11,14 @@ from voxveil.report.words import (
     NULL_NOTE,
     SYNTHETIC_NOTE,
     bounds_text,
+    concentrated,
+    concentrated_text,
     conditions,
-    epsilon_text,
     loss_text,
     metric_text,
     null_envelope,
     plain_promise,
+    pure_text,
 )
 
 __all__ = ["describe_run", "describe_system"]
@@ -31,17 +33,20 @@ _COLUMNS = (
 
 def describe_run(summaries: Sequence[Summary]) -> str:
     """Return the results of all systems as a Markdown table with its conditions."""
-    header = ["system", "ε of an utterance", "attack", *(title for _, title in _COLUMNS), "PER %"]
+    some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
+    own = ["zCDP: (ε, δ) of an utterance"] if some else []
+    header = ["system", "ε of an utterance", *own, "attack", *(title for _, title in _COLUMNS), "PER %"]
     rows = []
     for summary, attack in attacks(summaries):
         cells = [metric_text(attack["metrics"][name]) for name, _ in _COLUMNS]
-        epsilon = epsilon_text(summary["promise"]["utterance"]["epsilon"])
+        utterance = summary["promise"]["utterance"]
+        promised = [pure_text(utterance), *([concentrated_text(utterance)] if some else [])]
         rows.append(
-            [summary["system"], epsilon, conditions(attack), *cells, metric_text(summary["utility"]["per"])]
+            [summary["system"], *promised, conditions(attack), *cells, metric_text(summary["utility"]["per"])]
         )
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [bounds_text(null_envelope(everyone, name)) for name, _ in _COLUMNS]
-    rows.append(["if nothing leaks", "", "", *nulls, ""])
+    rows.append(["if nothing leaks", "", *("" for _ in own), "", *nulls, ""])
     lines = [_row(header), _row(["---"] * len(header)), *(_row(row) for row in rows)]
     return "\n".join([*_synthetic(summaries[0]), *lines, "", EER_NOTE, "", NULL_NOTE])
 

@@ -13,7 +13,7 @@ from typing import Any
 from voxveil.metrics.names import metric_key, undefined_metrics
 from voxveil.publish.describe import describe_run, describe_system
 from voxveil.report.results import Summary, headline
-from voxveil.report.words import loss_text
+from voxveil.report.words import concentrated, concentrated_text, loss_text
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import DONE, file_sha256
 from voxveil.tracking.names import PREFIX, finite, flat_params, mlflow_name, short
@@ -30,6 +30,9 @@ _HEADLINE = (
     "privacy/epsilon_pitch",
     "privacy/epsilon_content",
     "privacy/epsilon_utterance",
+    "privacy/rho_content",
+    "privacy/rho_utterance",
+    "privacy/epsilon_delta_utterance",
     "utility/per",
     "utility/wer",
 )
@@ -132,6 +135,9 @@ def system_plan(folder: Path, summary: Summary, key: str, results: str) -> Plan:
     epsilon = {f"epsilon.{name}": loss_text(loss) for name, loss in promise["streams"].items()}
     utterance = promise["utterance"]
     epsilon["epsilon.utterance"] = f"{utterance['epsilon']} ({utterance['rule']})"
+    if concentrated(utterance):
+        epsilon["epsilon.utterance"] = "none (zCDP)"
+        epsilon["zcdp.utterance"] = f"{concentrated_text(utterance)}, {utterance['rule']}"
     conditions = {name: attack[name] for name in ("attacker", "scenario", "enrolment", "trial", "training")}
     return Plan(
         name=system,
@@ -171,7 +177,10 @@ def _absent(folder: Path, summary: Summary) -> dict[str, str]:
             tags[mlflow_name(f"{PREFIX}{kind}.{where}")] = short(reason)
     losses = {**summary["promise"]["streams"], "utterance": summary["promise"]["utterance"]}
     for name, loss in losses.items():
-        if loss["epsilon"] == "inf" or not math.isfinite(loss["epsilon"]):
+        if concentrated(loss):
+            reason = "Gaussian noise: no pure epsilon holds, privacy/rho_* and privacy/epsilon_delta_* do"
+            tags[f"{PREFIX}unbounded.privacy/epsilon_{name}"] = reason
+        elif loss["epsilon"] == "inf" or not math.isfinite(loss["epsilon"]):
             tags[f"{PREFIX}unbounded.privacy/epsilon_{name}"] = "no noise, nothing is promised"
     if summary["utility"]["per"]["value"] is None:
         tags[f"{PREFIX}undefined.utility/per"] = short(str(summary["utility"]["per"]["reason"]))

@@ -11,11 +11,13 @@ from voxveil.report.words import (
     EER_NOTE,
     NULL_NOTE,
     bounds_text,
+    concentrated,
+    concentrated_text,
     conditions,
-    epsilon_text,
     metric_text,
     null_envelope,
     number,
+    pure_text,
 )
 
 __all__ = ["results_table"]
@@ -36,7 +38,7 @@ def results_table(summaries: Sequence[Summary]) -> str:
     """
     parts = [
         "Promised: epsilon in nat, ∞ = nothing (utterance = largest over the tested utterances)",
-        _grid(("system", "pitch, per utterance", "content, per vector", "utterance"), _promised(summaries)),
+        _grid(_promise_header(summaries), _promised(summaries)),
     ]
     for name in dict.fromkeys(conditions(attack) for _, attack in attacks(summaries)):
         chosen = [(s, a) for s, a in attacks(summaries) if conditions(a) == name]
@@ -61,15 +63,24 @@ def _warned(summaries: Sequence[Summary]) -> list[str]:
     ]
 
 
+def _promise_header(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    pure = ("system", "pitch, per utterance", "content, per vector", "utterance")
+    return (*pure, "zCDP: (ε, δ) of an utterance") if _concentrated(summaries) else pure
+
+
+def _concentrated(summaries: Sequence[Summary]) -> bool:
+    return any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
+
+
 def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
     rows = []
+    some = _concentrated(summaries)
     for summary in summaries:
         streams = summary["promise"]["streams"]
-        cells = [
-            epsilon_text(streams[name]["epsilon"]) if name in streams else "-"
-            for name in ("pitch", "content")
-        ]
-        rows.append((summary["system"], *cells, epsilon_text(summary["promise"]["utterance"]["epsilon"])))
+        cells = [pure_text(streams[name]) if name in streams else "-" for name in ("pitch", "content")]
+        utterance = summary["promise"]["utterance"]
+        own = (concentrated_text(utterance),) if some else ()
+        rows.append((summary["system"], *cells, pure_text(utterance), *own))
     return rows
 
 

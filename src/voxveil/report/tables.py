@@ -13,12 +13,14 @@ from voxveil.report.results import Attack, Summary, attacks, headline
 from voxveil.report.utility import has_words
 from voxveil.report.words import (
     bounds_text,
-    epsilon_text,
+    concentrated,
+    concentrated_text,
     loss_text,
     metric_text,
     null_envelope,
     number,
     plain_promise,
+    pure_text,
 )
 
 __all__ = [
@@ -50,28 +52,30 @@ _NOTHING = "if nothing leaks"
 def promise_table(summaries: Sequence[Summary]) -> str:
     """Return what each system promises, with everything an epsilon travels with."""
     rows = []
+    some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
     for summary in summaries:
         streams, utterance = summary["promise"]["streams"], summary["promise"]["utterance"]
-        total = epsilon_text(utterance["epsilon"])
-        if utterance["epsilon"] != "inf":
-            total += (
-                f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
-            )
+        largest = f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
+        bounded = utterance["epsilon"] != "inf"
+        totals = [escape(pure_text(utterance)) + (largest if bounded else "")]
+        if some:
+            noted = largest if concentrated(utterance) else ""
+            totals.append(escape(concentrated_text(utterance)) + noted)
         cells = [escape(loss_text(streams.get(name))) for name in ("pitch", "content")]
         meaning = escape(plain_promise(summary))
-        if utterance["epsilon"] != "inf":
+        if bounded or concentrated(utterance):
             meaning += f"<small>By the noise alone, {escape(summary['promise']['passing'])}.</small>"
-        rows.append([escape(summary["system"]), *cells, total, meaning])
-    header = (
+        rows.append([escape(summary["system"]), *cells, *totals, meaning])
+    header = [
         "System",
         "ε of pitch",
         "ε of content",
         "ε of an utterance",
+        *(["(ε, δ) of an utterance <small>zCDP</small>"] if some else []),
         "What it means",
-    )
-    return html_table(
-        "Promised by construction, in nat; pure ε-differential privacy", header, rows, cards=True
-    )
+    ]
+    caption = "Promised by construction, in nat; pure ε-differential privacy"
+    return html_table(caption + (", zCDP in a column of its own" if some else ""), header, rows, cards=True)
 
 
 def measured_table(summaries: Sequence[Summary]) -> str:

@@ -15,6 +15,8 @@ __all__ = [
     "SYNTHETIC_NOTE",
     "bounds_text",
     "conditions",
+    "concentrated",
+    "concentrated_text",
     "epsilon_text",
     "epsilon_value",
     "loss_text",
@@ -22,6 +24,7 @@ __all__ = [
     "null_envelope",
     "number",
     "plain_promise",
+    "pure_text",
 ]
 
 EER_NOTE = (
@@ -68,14 +71,37 @@ def epsilon_text(value: float | str) -> str:
     return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:g}"
 
 
+def concentrated(loss: Mapping[str, Any] | None) -> bool:
+    """Return whether a loss is under zCDP: it has a rho, and no pure epsilon holds."""
+    return loss is not None and loss.get("measure") == "zcdp"
+
+
+def pure_text(loss: Mapping[str, Any]) -> str:
+    """Return a pure epsilon for a table; a loss under zCDP has none, and its figure stands elsewhere."""
+    return "none (zCDP)" if concentrated(loss) else epsilon_text(loss["epsilon"])
+
+
+def concentrated_text(utterance: Mapping[str, Any]) -> str:
+    """Return the column of an utterance under zCDP, e.g. ``12.3 at δ = 1e-06 (ρ = 1.5)``; a dash without."""
+    if not concentrated(utterance):
+        return "-"
+    epsilon = number(utterance["epsilon_delta"])
+    return f"{epsilon} at δ = {utterance['delta']:g} (ρ = {number(utterance['rho'])})"
+
+
 def loss_text(loss: Mapping[str, Any] | None) -> str:
     """Return a stream's loss with everything an epsilon travels with."""
     if loss is None:
         return "not released"
-    if loss["epsilon"] == "inf":
+    if loss["epsilon"] == "inf" and not concentrated(loss):
         return f"∞ ({loss['mechanism']}, no noise)"
     low, high = loss["sensitivity"]
     sensitivity = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+    if concentrated(loss):
+        return (
+            f"no ε; zCDP ρ = {loss['rho']:g} per {loss['unit']} ({loss['mechanism']},"
+            f" L2 sensitivity {sensitivity})"
+        )
     return (
         f"{epsilon_text(loss['epsilon'])} per {loss['unit']} ({loss['mechanism']},"
         f" L1 sensitivity {sensitivity})"
@@ -114,7 +140,11 @@ def plain_promise(summary: Summary) -> str:
     """Return what a system promises, in a sentence a reader can hold against it."""
     promise = summary["promise"]
     epsilon = epsilon_value(promise["utterance"]["epsilon"])
-    open_streams = [name for name, loss in promise["streams"].items() if loss["epsilon"] == "inf"]
+    open_streams = [
+        name
+        for name, loss in promise["streams"].items()
+        if loss["epsilon"] == "inf" and not concentrated(loss)
+    ]
     if summary["kind"] == "original":
         return "Original speech, passed through: nothing is promised."
     if open_streams:
@@ -122,6 +152,8 @@ def plain_promise(summary: Summary) -> str:
         also = f" Noise on {' and '.join(kept)} alone bounds nothing about the whole." if kept else ""
         verb = "pass" if len(open_streams) > 1 else "passes"
         return f"No promise: {' and '.join(open_streams)} {verb} without noise (ε = ∞).{also}"
+    if concentrated(promise["utterance"]):
+        return _concentrated_promise(promise["utterance"])
     references = summary["attacks"][0]["references"]
     text = (
         f"Whoever sees a released utterance can shift the odds between any two utterances of equal length"
@@ -138,3 +170,18 @@ def plain_promise(summary: Summary) -> str:
             " against so few candidates it excludes nothing."
         )
     return f"{text} That is a bound on who spoke, whatever the attacker knows."
+
+
+def _concentrated_promise(utterance: Mapping[str, Any]) -> str:
+    epsilon = utterance["epsilon_delta"]
+    text = (
+        "Gaussian noise: no pure ε holds. Of any two utterances of equal length, one makes what is released"
+        f" at most exp({epsilon_text(round(epsilon, 1))}) times as likely as the other, plus"
+        f" {utterance['delta']:g}."
+    )
+    if epsilon > math.log(_PEOPLE):
+        return (
+            f"{text} That exceeds ln of the number of people alive ({math.log(_PEOPLE):.0f}): as a promise"
+            " about who spoke it is vacuous, and only the attacks below say how private it is."
+        )
+    return text

@@ -24,7 +24,9 @@ from voxveil.metrics.names import flat_metrics
 from voxveil.metrics.ranks import rank_inputs
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
 from voxveil.privacy.ledger import read_ledger
+from voxveil.privacy.loss import Loss
 from voxveil.privacy.record import Release
+from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import read_json, write_json
 
@@ -107,7 +109,8 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
         ``streams`` (epsilon, unit, sensitivity as [smallest, largest], mechanism, version, note by
         stream), ``utterance`` (largest epsilon, number of utterances, vectors of the longest) and
         ``passing`` (what the claim lets through of the longest).
-        An infinite epsilon is the text ``"inf"``.
+        An infinite epsilon is the text ``"inf"``. Under zCDP (Gaussian noise) it is infinite, the stream
+        has its ``rho``, and the utterance ``measure``, ``rho``, ``delta`` and the ``epsilon_delta`` of them.
 
     Raises:
         InputError: A tested utterance is not in the ledger.
@@ -123,28 +126,36 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
     streams: dict[str, Any] = {}
     for name in sorted({name for item in chosen for name in entries[item].losses}):
         losses = [entries[item].losses[name] for item in chosen]
-        worst = max(losses, key=lambda loss: loss.epsilon)
+        worst = max(losses, key=lambda loss: loss.size)
         sizes = [loss.sensitivity for loss in losses if loss.sensitivity is not None]
         streams[name] = {
             **worst.to_json(),
             "sensitivity": [min(sizes), max(sizes)] if sizes else None,
         }
-    largest = max((entries[item].utterance for item in chosen), key=lambda loss: loss.epsilon)
+    largest = max((entries[item].utterance for item in chosen), key=lambda loss: loss.size)
     longest = max((entries[item] for item in chosen), key=lambda entry: entry.vectors)
     return {
         "streams": streams,
         "utterance": {
-            "epsilon": "inf" if largest.unbounded else largest.epsilon,
+            "epsilon": largest.to_json()["epsilon"],
             "unit": largest.unit,
             "mechanism": largest.mechanism,
             "rule": "maximum over tested utterances",
             "utterances": len(chosen),
             "vectors": longest.vectors,
+            **_concentrated(largest),
         },
         "passing": passing_line(longest.losses, longest.vectors),
         "release": release.id,
         "purpose": release.purpose,
     }
+
+
+def _concentrated(loss: Loss) -> dict[str, Any]:
+    if loss.rho is None:
+        return {}
+    found = {"measure": loss.measure, "rho": loss.rho, "delta": DELTA}
+    return {**found, "epsilon_delta": approximate(loss.rho)}
 
 
 def losses_projection(release: Release, *, public: bool) -> dict[str, Any]:
@@ -254,6 +265,9 @@ def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[st
     """Return epsilons and utility by MLflow name; an infinite or undefined one is absent."""
     values = {f"privacy/epsilon_{name}": loss["epsilon"] for name, loss in promised["streams"].items()}
     values["privacy/epsilon_utterance"] = promised["utterance"]["epsilon"]
+    values |= {f"privacy/rho_{name}": loss.get("rho") for name, loss in promised["streams"].items()}
+    values["privacy/rho_utterance"] = promised["utterance"].get("rho")
+    values["privacy/epsilon_delta_utterance"] = promised["utterance"].get("epsilon_delta")
     values["utility/per"] = utility["per"]["value"]
     if utility["wer"]:
         values["utility/wer"] = utility["wer"]["value"]

@@ -26,8 +26,13 @@ def dump_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
     """Write ``data`` to ``path`` atomically, making parent folders.
+
+    Args:
+        path: Where to.
+        data: All of it.
+        private: Readable and writable by its owner only, from the first byte on.
 
     Raises:
         InputError: The destination exists and is no plain file; a device would be replaced by one.
@@ -40,7 +45,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as handle:
+        with open(partial, "wb", opener=_owner_only if private else None) as handle:
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
@@ -53,14 +58,18 @@ def write_bytes(path: Path, data: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def _owner_only(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write ``text`` as UTF-8 to ``path`` atomically."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(), private=private)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, private: bool = False) -> None:
     """Write ``value`` as JSON to ``path`` atomically; NaN and infinity are refused."""
-    write_text(path, dump_json(value))
+    write_text(path, dump_json(value), private=private)
 
 
 def read_json(path: Path) -> Any:

@@ -15,7 +15,13 @@ from voxveil.config.model import ContentVariant, TrainContentParams  # noqa: E40
 from voxveil.content.extractor import ContentExtractor, pooled, spread  # noqa: E402
 from voxveil.content.labels import frame_labels  # noqa: E402
 from voxveil.content.model import ContentModel, ContentSize, pooled_frames, spread_frames  # noqa: E402
-from voxveil.content.train import LabelledUtterance, frame_accuracy, mel_features, train_content  # noqa: E402
+from voxveil.content.train import (  # noqa: E402
+    LabelledUtterance,
+    TrainedContent,
+    frame_accuracy,
+    mel_features,
+    train_content,
+)
 from voxveil.corpus.phones import PHONES  # noqa: E402
 from voxveil.loss_rule import LossRule  # noqa: E402
 from voxveil.privacy import (  # noqa: E402
@@ -23,6 +29,7 @@ from voxveil.privacy import (  # noqa: E402
     LaplaceSimplex,
     PublicNoise,
     RandomizedResponse,
+    SubsetSelection,
     SystemNoise,
 )
 from voxveil.training.loop import seeded  # noqa: E402
@@ -49,7 +56,7 @@ def test_padding_takes_no_part_in_a_group() -> None:
     assert pooled_frames(rows, mask, 3).flatten().tolist() == [2.0, 0.0]
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceSimplex(5.0), RandomizedResponse(5.0)])
+@pytest.mark.parametrize("mechanism", [LaplaceSimplex(5.0), RandomizedResponse(5.0), SubsetSelection(1.0)])
 @pytest.mark.parametrize("every", [1, 3, 8])
 def test_what_is_drawn_is_what_is_charged(mechanism: object, every: int) -> None:
     drawn: list[int] = []
@@ -73,6 +80,9 @@ def test_what_is_drawn_is_what_is_charged(mechanism: object, every: int) -> None
     if isinstance(mechanism, RandomizedResponse):
         assert drawn == [vectors]
         assert sorted(set(released.value.ravel())) == [0.0, 1.0]
+    if isinstance(mechanism, SubsetSelection):
+        assert drawn == [vectors, 4 * vectors]
+        assert sorted(set(released.value.ravel())) == [0.0, 0.5]
 
 
 def test_codes_learn_to_name_phones_and_decode_through_their_noise() -> None:
@@ -87,29 +97,33 @@ def test_codes_learn_to_name_phones_and_decode_through_their_noise() -> None:
         audio, _, phones = phone_speech(9, number)
         labels = frame_labels(phones, frame_count(len(audio)), PHONES, "u")
         unseen.append((audio, labels, PublicNoise(1, "unseen", number)))
-    found = {}
-    for epsilon, every in ((8.0, 1), (8.0, 3), (0.1, 1)):
+
+    def trained_as(variant: ContentVariant) -> TrainedContent:
         params = TrainContentParams(
+            bottleneck=16,
             hidden=32,
             factor=12,
             layers=2,
             steps=60,
             chunk_frames=60,
-            variants={"v": ContentVariant("randomized_response", epsilon, every)},
+            variants={"v": variant},
         )
-        trained = train_content(made, PHONES, range(len(PHONES)), params, "v", 3)
+        return train_content(made, PHONES, range(len(PHONES)), params, "v", 3)
+
+    found = {}
+    for epsilon, every in ((8.0, 1), (8.0, 3), (0.1, 1)):
+        trained = trained_as(ContentVariant("randomized_response", epsilon, every))
         assert trained.description["every"] == every
         assert trained.extractor.size == len(PHONES)
         found[epsilon, every] = frame_accuracy(trained.extractor, unseen, 0).all
-    params = TrainContentParams(
-        hidden=32,
-        factor=12,
-        layers=2,
-        steps=60,
-        chunk_frames=60,
-        variants={"v": ContentVariant("sharp_laplace", 30.0)},
-    )
-    sharp = train_content(made, PHONES, range(len(PHONES)), params, "v", 3).extractor
+    subset = trained_as(ContentVariant("subset_selection", 2.0)).extractor
+    assert subset.size == len(PHONES)
+    assert frame_accuracy(subset, unseen, 0).all > found[0.1, 1] + 0.1
+    gaussian = trained_as(ContentVariant("gaussian", rho=50.0))
+    assert gaussian.description["rho"] == 50.0 and gaussian.extractor.size == 16
+    assert gaussian.extractor.loss["measure"] == "zcdp" and gaussian.extractor.loss["epsilon"] == "inf"
+    assert frame_accuracy(gaussian.extractor, unseen, 0).all > found[0.1, 1] + 0.2
+    sharp = trained_as(ContentVariant("sharp_laplace", 30.0)).extractor
     assert sharp.sharp and sharp.loss["mechanism"] == "laplace_l1" and sharp.loss["sensitivity"] == 2.0
     shares = sharp.before_noise(unseen[0][0])
     assert (shares >= 0).all() and np.allclose(shares.sum(axis=1), 1.0)

@@ -162,8 +162,8 @@ def test_the_command_prints_and_writes_its_findings(
     out = tmp_path / "audit.json"
     assert main(["audit", "mechanisms", "--epsilon", "1", "--releases", "4000", "--json", str(out)]) == 0
     findings = json.loads(out.read_text())["findings"]
-    assert [finding["verdict"] for finding in findings] == ["consistent"] * 8
-    assert capsys.readouterr().out.count("consistent") == 8
+    assert [finding["verdict"] for finding in findings] == ["consistent"] * 11
+    assert capsys.readouterr().out.count("consistent") == 11
 
 
 def test_the_command_audits_the_variants_of_a_params_file(
@@ -173,3 +173,12 @@ def test_the_command_audits_the_variants_of_a_params_file(
     assert main(["audit", "mechanisms", "--params", params, "--releases", "2000"]) == 0
     assert "laplace_cube" in capsys.readouterr().out
     assert main(["audit", "mechanisms", "--params", params, "--epsilon", "1"]) == 2
+
+
+def test_a_rho_is_a_claim_of_its_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["audit", "mechanisms", "--rho", "0.5", "--releases", "4000"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all(line.startswith("gaussian_l2") for line in lines)
+    assert "rho 0.5 at delta 0.01" in lines[0]
+    assert main(["audit", "mechanisms", "--rho", "0.5", "--params", str(tmp_path / "params.yaml")]) == 2
+    assert "--params excludes --epsilon and --rho" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from voxveil.audit.information import (
     vector_information,
 )
 from voxveil.errors import PrivacyError
-from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex
+from voxveil.privacy import Identity, LaplaceBall, LaplaceCube, LaplaceSimplex
 
 
 @pytest.mark.parametrize(("epsilon", "passed"), [(1, 0.154), (3, 1.04), (10, 5.78)])
@@ -88,6 +88,19 @@ def test_an_utterance_adds_its_vectors_and_its_pitch() -> None:
     open_losses = {**losses, "content": Identity("vector").loss_for((350, 256))}
     assert math.isinf(utterance_information(open_losses, 350))
     assert "everything" in passing_line(open_losses, 350)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 100.0])
+def test_a_contour_passes_what_the_ball_lets_through(epsilon: float) -> None:
+    """Pitch as a few coefficients was given the bound of any mechanism of its epsilon."""
+    loss = LaplaceBall(epsilon).loss_for((24,))
+    passed = utterance_information({"pitch": loss}, 350)
+    assert passed == ball_information(epsilon) < channel_information(epsilon)
+    # Points inside the ball pass less, whatever their number of coefficients: literal sums at random.
+    points = np.random.default_rng(2).laplace(size=(200, 24))
+    points /= np.abs(points).sum(axis=1, keepdims=True)
+    sums = [sum(laplace_divergence(abs(x) * epsilon / 2) for x in point) for point in points]
+    assert max(sums) < passed
 
 
 @pytest.mark.parametrize(
