@@ -8,7 +8,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from made_identities import SMALL, made_pitch, made_utterances  # noqa: E402
-
 from voxveil.attack.asi import identify, pitch_features  # noqa: E402
 from voxveil.attack.asi_network import AsiNetwork, padded, statistics  # noqa: E402
 from voxveil.attack.asi_result import pooled_results  # noqa: E402

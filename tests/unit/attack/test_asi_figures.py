@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_identities import made_utterances
 
+from made_identities import made_utterances
 from voxveil.attack.asi_result import AsiResult, clustered_interval, pooled_results
 from voxveil.attack.asi_split import split_utterances
 from voxveil.audit.bounds import clopper_pearson
