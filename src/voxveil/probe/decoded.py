@@ -71,4 +71,5 @@ class Listener:
 
 
 def _best(posteriors: Posteriors, model: PhoneModel, scale: float) -> NDArray[np.int64]:
-    return smoothed_posteriors(posteriors, model, acoustic_scale=scale).argmax(axis=1).astype(np.int64)
+    smoothed = smoothed_posteriors(posteriors, model, acoustic_scale=scale)
+    return np.asarray(smoothed.argmax(axis=1), np.int64)
