@@ -12,7 +12,8 @@ import numpy as np
 
 from voxveil.audit.information import bits, pinsker_accuracy_limit, utterance_information
 from voxveil.errors import InputError
-from voxveil.privacy.loss import Loss, utterance_loss
+from voxveil.privacy.loss import Loss, stream_rho, utterance_loss
+from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.storage.atomic import read_json
 
 __all__ = ["FORMAT", "Cost", "accuracy_limit", "corpus_of", "sharp_fano_limit", "spent"]
@@ -52,11 +53,17 @@ def spent(costs: Sequence[Cost]) -> dict[str, Any]:
 
     Returns:
         The loss of one release (of the first utterance); ``epsilon_utterance``, ``information_bits`` and
-        ``vectors`` as median and maximum over utterances; ``inf`` is a text.
+        ``vectors`` as median and maximum over utterances; ``inf`` is a text. Under zCDP no epsilon holds for
+        an utterance, and ``epsilon_delta_utterance`` has what its rho stands for at :data:`DELTA`.
     """
     if not costs:
         raise InputError("probe: no utterance was measured")
+    own: dict[str, Any] = {}
+    if costs[0].loss.measure == "zcdp":
+        rhos = [stream_rho(cost.loss, cost.vectors) for cost in costs]
+        own = {"delta": DELTA, "epsilon_delta_utterance": _summary([approximate(rho) for rho in rhos])}
     return {
+        **own,
         "loss": costs[0].loss.to_json(),
         "epsilon_utterance": _summary([utterance_loss(cost.loss, cost.vectors).epsilon for cost in costs]),
         "information_bits": _summary([bits(cost.information) for cost in costs]),

@@ -15,6 +15,7 @@ from voxveil.audit.information import channel_information
 from voxveil.metrics.plots import CHANCE, new_figure
 from voxveil.probe.facts import sharp_fano_limit
 from voxveil.probe.gather import PUBLISHED, Probe, mean_of, series
+from voxveil.report.words import concentrated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,7 +131,8 @@ def track_figure(probes: Sequence[Probe]) -> Figure:
 def _noisy(probes: Sequence[Probe], kind: str) -> list[tuple[str, list[list[Probe]]]]:
     named = []
     for (mechanism, rate), rows in series(probes, kind).items():
-        if mechanism != "identity":
+        # What is under zCDP has no place on an axis of pure epsilons; the table has it.
+        if mechanism != "identity" and not concentrated(rows[0][0]["loss"]):
             named.append((f"{mechanism}, every {rate}" if rate not in ("", "10 ms") else mechanism, rows))
     return named
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.errors import IncompleteInputError, InputError
+from voxveil.report.words import concentrated, epsilon_value
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
 
@@ -139,6 +140,8 @@ def content_rows(probes: Sequence[Probe]) -> list[list[str]]:
             "published %",
         ]
     ]
+    some = any(concentrated(probe["loss"]) for probe in probes)
+    rows[0] += ["zCDP rho", "utterance, epsilon at delta"] if some else []
     for (mechanism, rate), variants in series(probes, "content").items():
         for draws in variants:
             epsilon = _epsilon(draws[0])
@@ -148,13 +151,16 @@ def content_rows(probes: Sequence[Probe]) -> list[list[str]]:
                     mechanism,
                     rate,
                     epsilon,
-                    _number(mean_of(draws, "epsilon_utterance", "median")),
+                    epsilon
+                    if concentrated(draws[0]["loss"])
+                    else _number(mean_of(draws, "epsilon_utterance", "median")),
                     str(len(draws)),
                     _with_interval(mean_of(draws, "frame_accuracy", "all", "value"), accuracy["ci95"], 1),
                     _plain(mean_of(draws, "frame_accuracy_phone_lm", "all", "value")),
                     _plain(mean_of(draws, "wer", "value")),
                     *_asi_cells(draws),
                     _published("content", mechanism, epsilon),
+                    *(_concentrated(draws[0]) if some else []),
                 ]
             )
     return rows
@@ -174,8 +180,7 @@ def _published(kind: str, mechanism: str, epsilon: str) -> str:
 
 
 def _order(probe: Probe) -> tuple[Any, ...]:
-    epsilon = probe["loss"]["epsilon"]
-    size = math.inf if epsilon == "inf" else float(epsilon)
+    size = probe["loss"].get("rho") or epsilon_value(probe["loss"]["epsilon"])
     return (probe["kind"], probe["mechanism"] != "identity", probe["mechanism"], _rate(probe), size,
             probe["variant"], probe["draw"])  # fmt: skip
 
@@ -184,8 +189,18 @@ def _rate(probe: Probe) -> str:
     return f"{10 * probe['every']} ms" if "every" in probe else ""
 
 
+def _concentrated(probe: Probe) -> list[str]:
+    """Return the columns that only Gaussian noise fills: an epsilon at a delta is no pure one."""
+    if not concentrated(probe["loss"]):
+        return ["-", "-"]
+    found = probe["epsilon_delta_utterance"]["median"]
+    return [f"{probe['loss']['rho']:g}", f"{found:,.1f} at {probe['delta']:g}"]
+
+
 def _epsilon(probe: Probe) -> str:
     epsilon = probe["loss"]["epsilon"]
+    if concentrated(probe["loss"]):
+        return "none"
     return "∞" if epsilon == "inf" else f"{epsilon:g}"
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from voxveil.cli import main
 from voxveil.errors import IncompleteInputError, InputError
-from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex
+from voxveil.privacy import GaussianSphere, Identity, LaplaceCube, LaplaceSimplex
+from voxveil.privacy.zcdp import approximate
 from voxveil.probe.facts import Cost, accuracy_limit, sharp_fano_limit, spent
-from voxveil.probe.gather import experiment_lines, mean_of, read_probes, series
+from voxveil.probe.gather import content_rows, experiment_lines, mean_of, read_probes, series
 from voxveil.storage.atomic import write_json
 from voxveil.storage.done import finish
 
@@ -27,9 +28,10 @@ def asi(accuracy: float) -> dict[str, Any]:
 
 
 def content(
-    mechanism: str, epsilon: float, every: int = 1, draw: int = 1, right: float = 50.0
+    mechanism: str, epsilon: float, every: int = 1, draw: int = 1, right: float = 50.0, rho: float = 0.0
 ) -> dict[str, Any]:
     loss = (Identity("vector") if math.isinf(epsilon) else LaplaceSimplex(epsilon)).loss_for((1, 8))
+    loss = GaussianSphere(rho).loss_for((1, 8)) if rho else loss
     return {
         "format": 1,
         "kind": "content",
@@ -145,3 +147,22 @@ def test_sharp_fano_solves_its_equation(information: float, candidates: int) -> 
         kept = -grid * np.log(grid) - (1 - grid) * np.log(1 - grid) + (1 - grid) * math.log(candidates - 1)
         # The slow way: the last grid point that still leaves enough doubt.
         assert limit == pytest.approx(grid[kept >= math.log(candidates) - information].max(), abs=1e-4)
+
+
+def test_gaussian_noise_has_columns_of_its_own_and_no_place_on_an_axis_of_epsilons() -> None:
+    from voxveil.probe.figures import accuracy_figure
+
+    pure = [content("identity", math.inf), content("laplace", 3.0)]
+    gaussian = content("gaussian", math.inf, rho=0.01)
+    rows = content_rows([*pure, gaussian])
+    assert {len(row) for row in rows} == {len(content_rows(pure)[0]) + 2}
+    named = {row[0]: dict(zip(rows[0], row, strict=True)) for row in rows[1:]}
+    shown = named["gaussian"]
+    assert (shown["epsilon"], shown["utterance"], shown["zCDP rho"]) == ("none", "none", "0.01")
+    # The median of 100 and 300 vectors, each with a rho of 0.01.
+    expected = (approximate(1.0) + approximate(3.0)) / 2
+    assert shown["utterance, epsilon at delta"] == f"{expected:.1f} at 1e-06"
+    assert (named["laplace"]["zCDP rho"], named["identity"]["epsilon"]) == ("-", "∞")
+    (axis,) = accuracy_figure([*pure, gaussian]).axes
+    assert all("gaussian" not in str(line.get_label()) for line in axis.lines)
+    assert any("laplace" in str(line.get_label()) for line in axis.lines)
