@@ -143,7 +143,7 @@ def decode_phones(
     model: PhoneModel,
     *,
     acoustic_scale: float = 0.5,
-    prior_scale: float = 1.0,
+    prior_scale: float = 0.5,
 ) -> NDArray[np.int64]:
     """Return the phone of each frame on the best path through the phone model.
 

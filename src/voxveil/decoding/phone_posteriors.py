@@ -6,14 +6,20 @@ these are right frame by frame, and say how sure they are. They too read Release
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.decoding.phone_model import MIN_FRAMES, PhoneModel, frame_scores
+from voxveil.decoding.phone_model import MIN_FRAMES, PhoneModel, frame_scores, frames_right
+from voxveil.errors import InputError
 
-__all__ = ["smoothed_posteriors"]
+__all__ = ["SCALES", "smoothed_posteriors", "tuned_scales"]
+
+#: (acoustic, prior) scales that :func:`tuned_scales` tries: from posteriors of neighbouring frames that
+#: say the same to noise that is drawn anew for every frame.
+SCALES = tuple((acoustic, prior) for acoustic in (0.3, 0.5, 0.7, 1.0) for prior in (0.2, 0.5, 1.0))
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +29,7 @@ def smoothed_posteriors(
     model: PhoneModel,
     *,
     acoustic_scale: float = 0.5,
-    prior_scale: float = 1.0,
+    prior_scale: float = 0.5,
 ) -> NDArray[np.float32]:
     """Return log p(phone of frame k | all frames) under the phone model (Rabiner 1989, III B).
 
@@ -69,3 +75,26 @@ def smoothed_posteriors(
         after /= after.max()
     result /= result.sum(axis=1, keepdims=True)
     return np.log(np.maximum(result, 1e-30)).astype(np.float32)
+
+
+def tuned_scales(
+    spoken: Sequence[tuple[NDArray[Any], NDArray[np.integer[Any]]]], model: PhoneModel
+) -> Mapping[str, float]:
+    """Return the scales with which :func:`smoothed_posteriors` gets the most frames right.
+
+    Args:
+        spoken: (log posteriors, phone indices) of utterances of training speakers: never of the test.
+        model: The phone model.
+
+    Returns:
+        ``acoustic_scale`` and ``prior_scale``, to be handed on by name.
+    """
+    if not spoken:
+        raise InputError("tuning the scales needs at least one utterance")
+    tried = [{"acoustic_scale": acoustic, "prior_scale": prior} for acoustic, prior in SCALES]
+    truth = [labels for _, labels in spoken]
+    right = [
+        frames_right([smoothed_posteriors(one, model, **scales).argmax(axis=1) for one, _ in spoken], truth)
+        for scales in tried
+    ]
+    return tried[int(np.argmax(right))]

@@ -16,7 +16,7 @@ from voxveil.decoding.phone_model import (
     frames_right,
     phone_model,
 )
-from voxveil.decoding.phone_posteriors import smoothed_posteriors
+from voxveil.decoding.phone_posteriors import SCALES, smoothed_posteriors, tuned_scales
 from voxveil.errors import InputError
 
 PHONES = ("SIL", "A", "B")
@@ -63,7 +63,7 @@ def test_best_path_is_the_best_of_all_paths(seed: int, frames: int, scale: float
     model = phone_model(labels(1), PHONES)
     raw = np.random.default_rng(seed).gumbel(size=(frames, 3)) * 2
     posteriors = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
-    scores = frame_scores(posteriors, model, scale, 1.0)
+    scores = frame_scores(posteriors, model, scale, 0.5)
     best = max(literal_score(path, scores, model) for path in itertools.product(range(3), repeat=frames))
     found = decode_phones(posteriors, model, acoustic_scale=scale)
     assert literal_score(tuple(int(i) for i in found), scores, model) == pytest.approx(best, abs=1e-9)
@@ -92,7 +92,7 @@ def test_smoothed_posteriors_are_the_sum_over_all_paths(seed: int, frames: int) 
     model = phone_model(labels(1), PHONES)
     raw = np.random.default_rng(seed).gumbel(size=(frames, 3)) * 2
     posteriors = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
-    expected = literal_posteriors(frame_scores(posteriors, model, 0.7, 1.0), model)
+    expected = literal_posteriors(frame_scores(posteriors, model, 0.7, 0.5), model)
     found = np.exp(smoothed_posteriors(posteriors, model, acoustic_scale=0.7))
     assert found == pytest.approx(expected, abs=1e-5)
 
@@ -146,3 +146,28 @@ def test_nothing_to_count_and_nothing_to_decode(model: PhoneModel) -> None:
     assert smoothed_posteriors(np.zeros((0, 3)), model).shape == (0, 3)
     with pytest.raises(InputError, match="a guess for every frame"):
         frames_right([np.zeros(3, np.int64)], [np.zeros(4, np.int64)])
+
+
+def test_tuned_scales_get_the_most_frames_right(model: PhoneModel) -> None:
+    rng = np.random.default_rng(4)
+    spoken = []
+    for one in labels(5, utterances=4):
+        # The same noise for four frames in a row: trusting every frame alike would count it four times.
+        noise = np.repeat(rng.gumbel(size=(len(one) // 4 + 1, 3)), 4, axis=0)[: len(one)]
+        spoken.append((np.log(np.exp(np.eye(3)[one] + noise) + 1e-9), one))
+    truth = [one for _, one in spoken]
+    rights = [
+        frames_right(
+            [
+                smoothed_posteriors(scores, model, acoustic_scale=acoustic, prior_scale=prior).argmax(axis=1)
+                for scores, _ in spoken
+            ],
+            truth,
+        )
+        for acoustic, prior in SCALES
+    ]
+    best = SCALES[int(np.argmax(rights))]
+    assert min(rights) < max(rights)
+    assert tuned_scales(spoken, model) == {"acoustic_scale": best[0], "prior_scale": best[1]}
+    with pytest.raises(InputError, match="at least one utterance"):
+        tuned_scales([], model)
