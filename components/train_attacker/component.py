@@ -17,5 +17,5 @@ def train_attacker(
     metrics: Output[Metrics],
     curve: Output[Dataset],
 ) -> dsl.ContainerSpec:
-    """Train the attacker's speaker encoder on anonymized public speech."""
+    """Train the attackers on anonymized public speech."""
     return stage_container("train-attacker")

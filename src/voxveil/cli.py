@@ -18,6 +18,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "run the whole chain on speech made by espeak-ng and print the results"),
     "anonymize": ("anonymize", "anonymize a folder of recordings with a trained model"),
+    "attack": ("attack", "attack anybody's anonymized speech and judge what is left"),
     "evaluate": ("evaluate", "judge a score file: privacy in bits and likelihood ratios"),
     "figures": ("figures", "draw the figures that explain the metrics"),
     "probe": ("probe", "what released features carry, of words and of the speaker, against epsilon"),

@@ -37,12 +37,12 @@ def params(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_attacker(folder: Path, speakers: list[str], system: str = "anon") -> Path:
-    folder.mkdir(parents=True)
+    (folder / "ecapa").mkdir(parents=True)
     with seeded(1, "test", system):
         encoder = SpeakerEncoder(SpeakerNetwork(EncoderSize(16, 16)))
     centre = np.random.default_rng(1).normal(0, 0.1, 16)
     training = "original" if system == "original" else "anonymized"
-    EcapaAttacker(encoder, speakers, training, centre).save(folder)
+    EcapaAttacker(encoder, speakers, training, centre).save(folder / "ecapa")
     finish(folder, "train_attacker", system)
     return folder
 
@@ -98,7 +98,7 @@ def test_conditions_say_how_the_attack_was_made(
     assert (content["attacker"], content["scenario"]) == ("ecapa", "semi_informed")
     assert content["enrolment"] == content["trial"] == content["training"] == "anonymized"
     assert content["counts"]["short_clips_repeated"] == 16, "0.4 s is below the attacker's minimum"
-    finish(inputs["attacker"], "train_attacker", "original")
+    inputs = {**inputs, "attacker": inputs["original_attacker"]}
     finish(inputs["released"], "anonymize", "original")
     original = json.loads(
         (score(params, inputs, tmp_path / "two", key="original") / "conditions.json").read_text()
@@ -110,8 +110,8 @@ def test_the_scores_are_those_of_the_released_audio(
     params: Path, inputs: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = score(params, inputs, tmp_path / "one")
-    encoder = SpeakerEncoder.load(inputs["attacker"])
-    with np.load(inputs["attacker"] / "centre.npz") as stored:
+    encoder = SpeakerEncoder.load(inputs["attacker"] / "ecapa")
+    with np.load(inputs["attacker"] / "ecapa" / "centre.npz") as stored:
         centre = stored["centre"]
     released = Split(inputs["released"])
 
@@ -151,7 +151,7 @@ def release_without_an_utterance(inputs: dict[str, Path]) -> None:
 
 
 def another_model(inputs: dict[str, Path]) -> None:
-    path = inputs["attacker"] / "model.json"
+    path = inputs["attacker"] / "ecapa" / "model.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "attacker": "plda"}))
     finish(inputs["attacker"], "train_attacker", "anon")
 
@@ -162,7 +162,7 @@ def another_model(inputs: dict[str, Path]) -> None:
         (overlap_in_trials, r"trials\.txt:\d+: utterance s30-\d is also enrolled"),
         (attacker_knows_a_private_speaker, "speaker s31: the attacker was trained on a speaker"),
         (release_without_an_utterance, r"utterance s\d\d-3: not in .*released"),
-        (another_model, "not an ecapa attacker"),
+        (another_model, "not an attacker, its kind is 'plda'; kinds: ecapa, "),
     ],
 )
 def test_what_would_give_a_wrong_score_is_refused_and_nothing_written(
@@ -208,7 +208,7 @@ def test_ignorant_enrols_original_speech(params: Path, inputs: dict[str, Path], 
     write_voices(inputs["released"], range(30, 34), 4, seconds=0.6)
     finish(inputs["released"], "anonymize", "anon")
     score(params, inputs, tmp_path / "other")
-    attacker = EcapaAttacker.load(inputs["original_attacker"])
+    attacker = EcapaAttacker.load(inputs["original_attacker"] / "ecapa")
     private, released = Split(inputs["private"] / "private"), Split(inputs["released"])
     lines = (tmp_path / "other/ecapa/ignorant/scores.txt").read_text().split("\n")[0].split()
     enrolment, utterance, value = lines[0], lines[1], float(lines[2])

@@ -93,7 +93,7 @@ def test_train_attacker_remembers_whom_and_what_it_was_trained_on(
         out = tmp_path / system
         outputs = {"model": out / "model", "metrics": out / "metrics.json", "curve": out / "curve.csv"}
         run_stage("train_attacker", params, {"attacker": split}, outputs, key=system)
-        facts = json.loads((out / "model" / "model.json").read_text())
+        facts = json.loads((out / "model" / "ecapa" / "model.json").read_text())
         assert facts["speakers"] == [f"s{n}" for n in range(20, 24)]
         states[system] = facts["training"]
         assert f"train_attacker/{system}/accuracy" in json.loads((out / "metrics.json").read_text())

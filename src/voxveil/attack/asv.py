@@ -1,18 +1,20 @@
-"""Automatic speaker verification as an attack: train, embed, score.
+"""One interface for every attacker: train, embed, score.
 
-Every attacker turns an utterance into a unit-norm vector, an enrolment into the mean of its
-vectors, and a pair into a cosine. The scenario is decided by what it is trained on and what is
-enrolled, never by the attacker.
+An attacker turns an utterance into a vector, and its back end compares vectors with enrolments. The
+scenario is decided by what it was trained on and what is enrolled, never by the attacker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from voxveil.attack.backends import Backend, Cosine, unit_mean
 
 __all__ = [
     "Attacker",
@@ -26,7 +28,7 @@ __all__ = [
 
 Vector = NDArray[np.float32]
 
-#: Unit-norm vector of each utterance.
+#: Vector of each utterance.
 Embeddings = Mapping[str, Vector]
 
 
@@ -37,8 +39,23 @@ class Attacker(Protocol):
     def name(self) -> str:
         """Its name in paths and tables, e.g. ``ecapa``."""
 
+    @property
+    def speakers(self) -> Sequence[str]:
+        """Ids of the public speakers it was trained on, sorted."""
+
+    @property
+    def training(self) -> str:
+        """State of the speech it was trained on, ``original`` or ``anonymized``."""
+
+    @property
+    def backend(self) -> Backend:
+        """How its vectors are compared."""
+
     def embed(self, audio: NDArray[np.float32], name: str) -> Vector:
-        """Return the (E,) unit-norm vector of a 16 kHz clip called ``name``."""
+        """Return the (E,) vector of a 16 kHz clip called ``name``."""
+
+    def save(self, folder: Path) -> None:
+        """Write it into an existing folder."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +100,7 @@ def embed_utterances(
 
 def enrol(embeddings: Embeddings, items: Iterable[str]) -> NDArray[np.float64]:
     """Return the (E,) unit-norm mean of the embeddings of an enrolment's utterances."""
-    total = np.sum([embeddings[item].astype(np.float64) for item in items], axis=0)
-    unit: NDArray[np.float64] = total / max(float(np.linalg.norm(total)), 1e-12)
-    return unit
+    return unit_mean(_stacked(embeddings, items))
 
 
 def cosine_matrix(
@@ -96,7 +111,10 @@ def cosine_matrix(
 
 
 def score_trials(
-    embeddings: Embeddings, enrolments: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]
+    embeddings: Embeddings,
+    enrolments: Mapping[str, Sequence[str]],
+    pairs: Sequence[tuple[str, str]],
+    backend: Backend | None = None,
 ) -> NDArray[np.float64]:
     """Score trials.
 
@@ -104,9 +122,21 @@ def score_trials(
         embeddings: Of every utterance that is enrolled or tested.
         enrolments: Utterances of each enrolment.
         pairs: (enrolment, utterance) of each trial.
+        backend: How vectors are compared; cosine where None.
 
     Returns:
-        (trials,) cosines in [-1, 1]; higher = more alike.
+        (trials,) scores; higher = more alike.
     """
-    models = {name: enrol(embeddings, items) for name, items in enrolments.items()}
-    return np.array([float(models[e] @ embeddings[u].astype(np.float64)) for e, u in pairs])
+    compare = backend or Cosine()
+    places: dict[str, list[int]] = {}
+    for place, (enrolment, _) in enumerate(pairs):
+        places.setdefault(enrolment, []).append(place)
+    scores = np.empty(len(pairs))
+    for enrolment, where in places.items():
+        inputs = _stacked(embeddings, (pairs[place][1] for place in where))
+        scores[where] = compare.matrix(inputs, [_stacked(embeddings, enrolments[enrolment])])[:, 0]
+    return scores
+
+
+def _stacked(embeddings: Embeddings, items: Iterable[str]) -> NDArray[np.float64]:
+    return np.stack([embeddings[item].astype(np.float64) for item in items])

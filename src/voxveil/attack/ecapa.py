@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.config.model import SpeakerParams
-from voxveil.corpus.split import Split
+from voxveil.attack.backends import Backend, Cosine
+from voxveil.attack.clips import listed_speeds, training_clips
+from voxveil.config.model import TrainAttackerParams
+from voxveil.corpus.split import Speech
 from voxveil.errors import InputError
 from voxveil.speaker.encoder import SpeakerEncoder
 from voxveil.speaker.train import TrainedEncoder, train_encoder
@@ -45,11 +47,16 @@ class EcapaAttacker:
 
     name = "ecapa"
 
+    @property
+    def backend(self) -> Backend:
+        """Cosine."""
+        return Cosine()
+
     @classmethod
     def train(
         cls,
-        split: Split,
-        params: SpeakerParams,
+        split: Speech,
+        params: TrainAttackerParams,
         *,
         training: str,
         seed: int,
@@ -67,10 +74,17 @@ class EcapaAttacker:
             sink: Told each point of the curve.
         """
         result = train_encoder(
-            split, params, name="train_attacker", seed=seed, checkpoints=checkpoints, sink=sink
+            split,
+            params,
+            name="train_attacker",
+            seed=seed,
+            checkpoints=checkpoints,
+            sink=sink,
+            speeds=listed_speeds(params.speeds),
+            noise=params.noise,
         )
-        clips = ((f"utterance {u.id}", split.audio(u.id)) for u in split)
-        centre = np.mean([v.astype(np.float64) for v in result.encoder.embed_many(clips)], axis=0)
+        vectors = result.encoder.embed_many(training_clips(split))
+        centre = np.mean([v.astype(np.float64) for v in vectors], axis=0)
         return cls(result.encoder, split.speakers, training, centre), result
 
     def save(self, folder: Path) -> None:

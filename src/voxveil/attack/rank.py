@@ -3,6 +3,10 @@
 Every private speaker has one reference, made from all utterances any of their enrolments uses.
 Inputs are other utterances of the same speakers. Each input is scored against all N references,
 both sexes pooled, and the rank of its own speaker says how well it is identified.
+
+Where enrolment and trial utterances may have been treated differently (somebody else's anonymized
+speech), references are drawn from both: otherwise a voice that is merely changed in trials, the
+same way each time, would look like one that is hidden.
 """
 
 from __future__ import annotations
@@ -14,10 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.asv import Embeddings, cosine_matrix, enrol
+from voxveil.attack.asv import Embeddings
+from voxveil.attack.backends import Backend, Cosine
 from voxveil.errors import InputError
 from voxveil.seeding import stream
-from voxveil.storage.arrays import write_arrays
+from voxveil.storage.arrays import read_arrays, write_arrays
 
 __all__ = ["RankProtocol", "RankScores", "draw_rank_protocol", "score_ranks"]
 
@@ -46,7 +51,7 @@ class RankScores:
     """The protocol scored.
 
     Attributes:
-        scores: (I, N) float64 cosines; higher = more alike.
+        scores: (I, N) float64; higher = more alike.
         inputs: (I,) utterance of each row.
         input_labels: (I,) speaker of each row.
         reference_labels: (N,) speaker of each column, all different.
@@ -61,9 +66,19 @@ class RankScores:
         """Write ``rank.npz``; text labels, no objects."""
         write_arrays(path, vars(self))
 
+    @classmethod
+    def load(cls, path: Path) -> RankScores:
+        """Read what :meth:`save` wrote."""
+        return cls(**read_arrays(path, cls.__dataclass_fields__))
+
 
 def draw_rank_protocol(
-    enrolments: Mapping[str, Sequence[str]], speaker_of: Mapping[str, str], per_speaker: int, seed: int
+    enrolments: Mapping[str, Sequence[str]],
+    speaker_of: Mapping[str, str],
+    per_speaker: int,
+    seed: int,
+    *,
+    pooled: bool = False,
 ) -> RankProtocol:
     """Draw the inputs of every enrolled speaker.
 
@@ -72,6 +87,7 @@ def draw_rank_protocol(
         speaker_of: Speaker of every utterance of the private split.
         per_speaker: Inputs of each speaker; all that are left where a speaker has fewer.
         seed: The run's seed; the draw of a speaker depends on nothing else but the speaker.
+        pooled: References are as many utterances as are enrolled, drawn from enrolled and other ones alike.
 
     Raises:
         InputError: An enrolment mixes speakers, fewer than 2 speakers are enrolled, or a speaker has
@@ -85,6 +101,10 @@ def draw_rank_protocol(
         enrolled.setdefault(speakers.pop(), set()).update(items)
     if len(enrolled) < 2:
         raise InputError(f"{len(enrolled)} enrolled speaker: ranks need at least 2")
+    if pooled:
+        enrolled = {
+            speaker: _pooled(speaker, len(enrolled[speaker]), speaker_of, seed) for speaker in enrolled
+        }
     left: dict[str, list[str]] = {speaker: [] for speaker in enrolled}
     for item in sorted(speaker_of):
         speaker = speaker_of[item]
@@ -104,12 +124,20 @@ def draw_rank_protocol(
     return RankProtocol({s: tuple(sorted(enrolled[s])) for s in sorted(enrolled)}, tuple(inputs))
 
 
-def score_ranks(embeddings: Embeddings, protocol: RankProtocol) -> RankScores:
-    """Score every input against every reference."""
-    references = [enrol(embeddings, items) for items in protocol.references.values()]
-    matrix = cosine_matrix([embeddings[item] for item, _ in protocol.inputs], references)
+def _pooled(speaker: str, count: int, speaker_of: Mapping[str, str], seed: int) -> set[str]:
+    items = sorted(item for item, owner in speaker_of.items() if owner == speaker)
+    # At least one utterance must be left to be tested.
+    count = min(count, max(1, len(items) - 1))
+    chosen = stream(seed, "score", "references", speaker).permutation(len(items))[:count]
+    return {items[index] for index in chosen}
+
+
+def score_ranks(embeddings: Embeddings, protocol: RankProtocol, backend: Backend | None = None) -> RankScores:
+    """Score every input against every reference; by cosine where no back end is given."""
+    references = [np.stack([embeddings[item] for item in items]) for items in protocol.references.values()]
+    inputs = np.stack([embeddings[item] for item, _ in protocol.inputs])
     return RankScores(
-        matrix,
+        (backend or Cosine()).matrix(inputs, references),
         np.array([item for item, _ in protocol.inputs]),
         np.array([speaker for _, speaker in protocol.inputs]),
         np.array(list(protocol.references)),

@@ -16,7 +16,7 @@ import yaml
 from voxveil.config.model import ContentVariant, Params
 from voxveil.errors import ParamsError
 
-__all__ = ["load_params", "original_system", "parse_params", "read_mapping"]
+__all__ = ["load_params", "original_system", "parse_params", "parse_section", "read_mapping"]
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
@@ -72,6 +72,17 @@ def parse_params(content: Mapping[str, Any], *, complete: bool = False) -> Param
     params = _section(Params, content, "", complete)
     _check_references(params)
     return params
+
+
+def parse_section(kind: type[_T], content: Mapping[str, Any], path: str) -> _T:
+    """Turn a mapping into one checked section; defaults fill in what it lacks.
+
+    Args:
+        kind: The section's class.
+        content: Values by name.
+        path: Its dotted path, for errors.
+    """
+    return _section(kind, content, path, False)
 
 
 def _section(kind: type[_T], content: Any, path: str, complete: bool) -> _T:

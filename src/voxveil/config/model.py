@@ -173,7 +173,23 @@ class TrainSpeakerParams(SpeakerParams):
 
 @dataclass(frozen=True)
 class TrainAttackerParams(SpeakerParams):
-    """The attacker's speaker encoder, trained on anonymized public speech."""
+    """The attackers, trained on anonymized public speech."""
+
+    kinds: str = knob(
+        "ecapa",
+        "by commas: ecapa, xvector_plda, f0_histogram, phone_histogram, prosody, wavlm, wavlm_ecapa",
+    )
+    speeds: str = knob("1,0.9,1.1", "playing speeds of training speech by commas, each a speaker of its own")
+    noise: float = knob(0.0, "share of training crops with noise or another voice mixed in", low=0, high=1)
+    seeds: int = knob(
+        1, "trainings of each attacker with different seeds; the strongest counts", low=1, high=9
+    )
+    lda: int = knob(64, "dimensions that LDA keeps before PLDA", low=1)
+    codebook: int = knob(64, "codes of the phone histogram", low=2)
+    wavlm: str = knob("", "folder of a WavLM (config.json, model.safetensors), or the name of a hub model")
+    fusion_speakers: int = knob(
+        0, "public speakers kept from training to fuse the attackers on; 0 = no fusion", low=0
+    )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ never run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from voxveil.corpus.sharded import ShardedSource, open_shards
@@ -18,10 +19,10 @@ __all__ = ["read_kaldi"]
 _SEXES = {"f": "F", "female": "F", "m": "M", "male": "M"}
 
 
-def read_kaldi(folder: Path) -> FileSource:
+def read_kaldi(folder: Path, roots: Sequence[Path] = ()) -> FileSource:
     """Open a Kaldi-style folder.
 
-    Relative paths count from the folder.
+    Relative paths count from the folder; a file that is not there is looked for below ``roots``.
 
     Raises:
         InputError: Naming file and line: a command instead of a file, an utterance without
@@ -57,7 +58,9 @@ def read_kaldi(folder: Path) -> FileSource:
             raise InputError(f"{folder / 'spk2gender'}:{sex_line}: must be f or m, got {sex!r}")
         text = texts.get(utterance, ("", 0))[0].upper()
         subset = subsets.get(utterance, ("", 0))[0]
-        clips.append(Clip(utterance, speaker, _SEXES[sex.lower()], text, subset, folder / source))
+        places = [root / source for root in (folder, *roots)]
+        path = next((place for place in places if place.is_file()), places[0])
+        clips.append(Clip(utterance, speaker, _SEXES[sex.lower()], text, subset, path))
     for utterance, (_, line) in speakers.items():
         if utterance not in files:
             raise InputError(f"{folder / 'utt2spk'}:{line}: utterance {utterance} is not in wav.scp")

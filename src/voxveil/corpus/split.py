@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,46 @@ from voxveil.errors import IncompleteInputError
 from voxveil.storage.atomic import write_text
 from voxveil.storage.shards import ShardReader, ShardWriter, array_bytes, bytes_array
 
-__all__ = ["Phone", "Split", "SplitWriter", "Utterance"]
+__all__ = ["Phone", "Speech", "Split", "SplitWriter", "Spoken", "Utterance"]
 
 Audio = NDArray[np.float32]
+
+
+class Spoken(Protocol):
+    """Who said what: the least that is known of an utterance."""
+
+    @property
+    def id(self) -> str:
+        """Utterance id."""
+
+    @property
+    def speaker(self) -> str:
+        """Speaker id."""
+
+    @property
+    def sex(self) -> str:
+        """``F`` or ``M``."""
+
+
+class Speech(Protocol):
+    """Utterances of known speakers that can be heard: a :class:`Split`, or a corpus of anybody's."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, for messages."""
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Speaker ids, sorted."""
+
+    def __iter__(self) -> Iterator[Spoken]:
+        """Go through the utterances, always in the same order."""
+
+    def __contains__(self, item: str) -> bool:
+        """Whether there is such an utterance."""
+
+    def audio(self, item: str) -> Audio:
+        """Return (samples,) float32 at 16 kHz."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,15 @@ from voxveil.errors import IncompleteInputError, InputError
 from voxveil.seeding import stream
 from voxveil.storage.atomic import write_text
 
-__all__ = ["Trial", "TrialLists", "draw_trials", "enough_utterances", "read_trials", "write_trials"]
+__all__ = [
+    "Trial",
+    "TrialLists",
+    "check_lists",
+    "draw_trials",
+    "enough_utterances",
+    "read_trials",
+    "write_trials",
+]
 
 ENROL = "enrol.scp"
 TRIALS = "trials.txt"
@@ -117,9 +125,30 @@ def read_trials(folder: Path, speakers: Mapping[str, str]) -> TrialLists:
         InputError: Naming file, line and utterance: an unknown utterance or enrolment, a wrong
             label, a trial listed twice, an utterance that is both enrolled and tried.
     """
+    lists = check_lists(_lines(Path(folder) / ENROL), _lines(Path(folder) / TRIALS), speakers)
+    if not lists.trials:
+        raise IncompleteInputError(f"{Path(folder) / TRIALS}: no trials")
+    return lists
+
+
+def check_lists(
+    enrol: Iterable[tuple[str, Sequence[str]]],
+    listed: Iterable[tuple[str, Sequence[str]]],
+    speakers: Mapping[str, str],
+) -> TrialLists:
+    """Check lists, whatever files they come from.
+
+    Args:
+        enrol: Where each line stands and its fields, ``ENROLMENT UTTERANCE...``.
+        listed: The same of the trials, ``ENROLMENT UTTERANCE target|nontarget``.
+        speakers: Speaker of every utterance there is.
+
+    Raises:
+        InputError: As :func:`read_trials`.
+    """
     enrolments: dict[str, tuple[str, ...]] = {}
     owner: dict[str, str] = {}
-    for where, fields in _lines(Path(folder) / ENROL):
+    for where, fields in enrol:
         if len(fields) < 2:
             raise InputError(f"{where}: must be 'ENROLMENT UTTERANCE...', got {' '.join(fields)!r}")
         name, *items = fields
@@ -134,7 +163,7 @@ def read_trials(folder: Path, speakers: Mapping[str, str]) -> TrialLists:
             raise InputError(f"{where}: enrolment {name} mixes utterances of several speakers")
         enrolments[name] = tuple(items)
     trials: dict[tuple[str, str], Trial] = {}
-    for where, fields in _lines(Path(folder) / TRIALS):
+    for where, fields in listed:
         trial = _trial(fields, where, enrolments, speakers)
         if trial.utterance in owner:
             raise InputError(
@@ -144,8 +173,6 @@ def read_trials(folder: Path, speakers: Mapping[str, str]) -> TrialLists:
         if (trial.enrolment, trial.utterance) in trials:
             raise InputError(f"{where}: trial {trial.enrolment} {trial.utterance} is there twice")
         trials[trial.enrolment, trial.utterance] = trial
-    if not trials:
-        raise IncompleteInputError(f"{Path(folder) / TRIALS}: no trials")
     return TrialLists(enrolments, tuple(trials.values()))
 
 

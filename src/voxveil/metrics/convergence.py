@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["ORIGINAL_BAR", "convergence_warnings"]
+__all__ = ["ORIGINAL_BAR", "convergence_warnings", "not_converged_on"]
 
 #: EER in % that a recipe must reach on original speech.
 ORIGINAL_BAR = 12.0
@@ -27,23 +27,48 @@ def convergence_warnings(attacks: Sequence[Mapping[str, Any]]) -> dict[tuple[str
     found: dict[tuple[str, str], dict[str, str]] = {}
     by_name = {(attack["attacker"], attack["scenario"]): attack for attack in attacks}
     for (attacker, scenario), attack in by_name.items():
-        eer = attack["metrics"]["eer"]
-        if eer["value"] is None or scenario != "semi_informed":
+        if scenario not in ("semi_informed", "original") or attack["metrics"]["eer"]["value"] is None:
             continue
-        if attack["training"] == attack["trial"] == "original" and eer["value"] > ORIGINAL_BAR:
-            found[attacker, scenario] = {
-                "code": _CODE,
-                "text": f"its EER on original speech is {eer['value']:.1f} %, above {ORIGINAL_BAR:g} %:"
-                " the recipe is weak, and failing on anonymized speech shows little",
-            }
-        lazy = by_name.get((attacker, "lazy_informed"))
-        if lazy is None or not eer["ci95"] or not lazy["metrics"]["eer"]["ci95"]:
-            continue
-        best = lazy["metrics"]["eer"]
-        if eer["ci95"][0] > best["ci95"][1]:
-            found[attacker, scenario] = {
-                "code": _CODE,
-                "text": f"retrained on anonymized speech it has EER {eer['value']:.1f} %, worse than the"
-                f" {best['value']:.1f} % of the attacker that was not: its training failed",
-            }
+        # The original system calls its one row semi-informed; other systems may have it beside theirs.
+        plain = attack["training"] == attack["trial"] == "original"
+        text = _misses_its_bar(attack if plain else by_name.get((attacker, "original")))
+        if not plain:
+            text = _retraining_hurt(attack, by_name.get((attacker, "lazy_informed"))) or text
+        if text:
+            found[attacker, scenario] = {"code": _CODE, "text": text}
     return found
+
+
+def not_converged_on(attacks: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the states of training speech, ``original`` and ``anonymized``, on which an attacker failed.
+
+    Who misses the bar on original speech has a weak recipe, so every training of it is in doubt; what
+    makes it worse than the attacker without retraining is the training on anonymized speech alone.
+
+    Args:
+        attacks: Of one attacker on one system, as for :func:`convergence_warnings`.
+    """
+    weak = {scenario for _, scenario in convergence_warnings(attacks)}
+    if "original" in weak:
+        return ("original", "anonymized")
+    return ("anonymized",) if weak else ()
+
+
+def _misses_its_bar(original: Mapping[str, Any] | None) -> str:
+    value = None if original is None else original["metrics"]["eer"]["value"]
+    if value is None or value <= ORIGINAL_BAR:
+        return ""
+    return (
+        f"its EER on original speech is {value:.1f} %, above {ORIGINAL_BAR:g} %:"
+        " the recipe is weak, and failing on anonymized speech shows little"
+    )
+
+
+def _retraining_hurt(semi: Mapping[str, Any], lazy: Mapping[str, Any] | None) -> str:
+    own, best = semi["metrics"]["eer"], None if lazy is None else lazy["metrics"]["eer"]
+    if best is None or not own["ci95"] or not best["ci95"] or own["ci95"][0] <= best["ci95"][1]:
+        return ""
+    return (
+        f"retrained on anonymized speech it has EER {own['value']:.1f} %, worse than the"
+        f" {best['value']:.1f} % of the attacker that was not: its training failed"
+    )

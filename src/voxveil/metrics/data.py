@@ -149,6 +149,7 @@ class ScoreSet:
         test_speaker: Speaker index of the tested side, shape ``(n,)``, or None.
         n_speakers: Number of distinct speakers, or None where unknown.
         speaker_reason: Why speakers are unknown (no names in it), or None.
+        speakers: Name of each speaker index, or None where only who is the same is known.
     """
 
     scores: FloatArray
@@ -157,6 +158,7 @@ class ScoreSet:
     test_speaker: IntArray | None = None
     n_speakers: int | None = None
     speaker_reason: str | None = None
+    speakers: tuple[str, ...] | None = None
 
     @classmethod
     def from_scores(cls, target: Any, nontarget: Any, reason: str | None = None) -> ScoreSet:
@@ -263,4 +265,4 @@ class RankSet:
         test = np.repeat(self.own, n)
         enrol = np.tile(np.arange(n, dtype=np.int64), n_inputs)
         flat = np.ascontiguousarray(self.scores, dtype=np.float64).ravel()
-        return ScoreSet(flat, test == enrol, enrol, test, n)
+        return ScoreSet(flat, test == enrol, enrol, test, n, speakers=self.speakers)

@@ -15,12 +15,15 @@ thousand bootstrap replicates cost one call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from voxveil.metrics.data import FloatArray
 
 __all__ = [
     "disclosure_bits",
+    "independent_bits",
     "max_disclosure",
     "mean_disclosure",
     "rank_llr",
@@ -42,6 +45,16 @@ def mean_disclosure(gamma: FloatArray) -> FloatArray:
     bits = np.where(gamma > 0, disclosure_bits(gamma), 0.0)
     result: FloatArray = np.maximum((gamma * bits).sum(-1), 0.0)
     return result
+
+
+def independent_bits(bits: Sequence[float], n_references: int) -> float:
+    """Return what representations would disclose together if they were independent, in bit.
+
+    Args:
+        bits: Mean disclosure of each.
+        n_references: N; together they disclose log2 N at most.
+    """
+    return float(min(sum(bits), np.log2(n_references)))
 
 
 def max_disclosure(gamma: FloatArray) -> FloatArray:

@@ -112,16 +112,24 @@ def _from_text(
 ) -> Evaluation:
     enrolment, utterance = trials.enrolment[index], trials.utterance[index]
     is_target = trials.is_target[index]
+    known: tuple[str, ...] | None = None
     if names is None:
         enrol_speaker, test_speaker, reason = _infer(trials)
     else:
-        enrol_speaker, test_speaker = _look_up(trials, models, names, Path(str(utt2spk)))
+        enrol_speaker, test_speaker, known = _look_up(trials, models, names, Path(str(utt2spk)))
         reason = None
     if reason is not None:
         scores = ScoreSet(values, is_target, speaker_reason=reason)
     else:
         n_speakers = int(np.unique(np.concatenate([enrol_speaker, test_speaker])).size)
-        scores = ScoreSet(values, is_target, enrol_speaker[enrolment], test_speaker[utterance], n_speakers)
+        scores = ScoreSet(
+            values,
+            is_target,
+            enrol_speaker[enrolment],
+            test_speaker[utterance],
+            n_speakers,
+            speakers=known,
+        )
     ranks, rank_reason = _as_ranks(trials, enrolment, utterance, is_target, values)
     return Evaluation(scores, ranks, rank_reason)
 
@@ -163,8 +171,8 @@ def _infer(trials: Trials) -> tuple[IntArray, IntArray, str | None]:
 
 def _look_up(
     trials: Trials, models: dict[str, list[str]] | None, names: dict[str, str], path: Path
-) -> tuple[IntArray, IntArray]:
-    """Return the speaker of each enrolment and each utterance by utt2spk; labels must agree."""
+) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """Return the speaker of each enrolment and utterance by utt2spk, and their names; labels must agree."""
     speakers: dict[str, int] = {}
     known = set(names.values())
 
@@ -202,7 +210,7 @@ def _look_up(
             f"{trials.path}: {trials.pair(int(trials.keys[i]))} is labelled {label}, "
             f"but {path} says {relation}"
         )
-    return enrol.astype(np.int64), test.astype(np.int64)
+    return enrol.astype(np.int64), test.astype(np.int64), tuple(speakers)
 
 
 def _as_ranks(

@@ -1,4 +1,4 @@
-"""The speaker encoder: ECAPA-TDNN on log-mel frames, cosine geometry.
+"""The speaker encoders: ECAPA-TDNN, or an x-vector network, on log-mel frames.
 
 Desplanques, Thienpondt and Demuynck, "ECAPA-TDNN: Emphasized channel attention, propagation and
 aggregation in TDNN based speaker verification", Interspeech 2020; the network is SpeechBrain's.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +28,27 @@ from voxveil.audio.frames import MEL_BANDS
 from voxveil.audio.mel import log_mel
 from voxveil.errors import InputError
 from voxveil.speaker.clips import at_least_minimum
+from voxveil.speaker.xvector import XVectorNetwork
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.training.checkpoint import load_model, model_bytes
 from voxveil.training.loop import device
 
-__all__ = ["RES2NET_SCALE", "EncoderSize", "SpeakerEncoder", "SpeakerNetwork"]
+__all__ = [
+    "ARCHITECTURES",
+    "ECAPA",
+    "RES2NET_SCALE",
+    "X_VECTOR",
+    "EncoderSize",
+    "SpeakerEncoder",
+    "SpeakerNetwork",
+]
 
 _FORMAT = 1
-_KIND = "ecapa-tdnn"
+
+ECAPA = "ecapa-tdnn"
+X_VECTOR = "x-vector"
+#: The networks an encoder may be, as ``kind`` of its model.json names them.
+ARCHITECTURES = (ECAPA, X_VECTOR)
 
 #: Branches of a Res2Net block; the channels must be a multiple of it.
 RES2NET_SCALE = 4
@@ -49,10 +62,14 @@ class EncoderSize:
         channels: Width of the convolution blocks, a multiple of 4; the aggregation layer is three times
             as wide.
         embedding: Size E of the embedding.
+        architecture: One of :data:`ARCHITECTURES`.
+        inputs: Values per frame; 80 for log-mel.
     """
 
     channels: int
     embedding: int
+    architecture: str = ECAPA
+    inputs: int = MEL_BANDS
 
 
 class SpeakerNetwork(nn.Module):
@@ -62,8 +79,11 @@ class SpeakerNetwork(nn.Module):
         super().__init__()
         self.size = size
         width = size.channels
+        if size.architecture == X_VECTOR:
+            self.xvector = XVectorNetwork(size.inputs, width, size.embedding)
+            return
         self.ecapa = _ecapa_class()(
-            MEL_BANDS,
+            size.inputs,
             lin_neurons=size.embedding,
             channels=[width] * 4 + [3 * width],
             attention_channels=max(16, width // 2),
@@ -84,8 +104,11 @@ class SpeakerNetwork(nn.Module):
         return self.embed_frames(log_mel(audio))
 
     def embed_frames(self, mel: torch.Tensor) -> torch.Tensor:
-        """Embed (batch, frames, 80) natural-log mel frames; returns (batch, E)."""
+        """Embed (batch, frames, inputs) natural-log mel or other frames; returns (batch, E)."""
         centred = mel - mel.mean(dim=(1, 2), keepdim=True)
+        if self.size.architecture == X_VECTOR:
+            vectors: torch.Tensor = self.xvector(centred)
+            return vectors
         embedding: torch.Tensor = self.ecapa(centred).squeeze(1)
         return embedding
 
@@ -105,10 +128,12 @@ class SpeakerEncoder:
         """
         path = Path(folder) / "model.json"
         content = read_json(path)
-        if not isinstance(content, dict) or (content.get("format"), content.get("kind")) != (_FORMAT, _KIND):
+        known = isinstance(content, dict) and content.get("kind") in ARCHITECTURES
+        if not known or content.get("format") != _FORMAT:
             raise InputError(f"{path}: not a speaker encoder of format {_FORMAT}")
         try:
-            size = EncoderSize(int(content["channels"]), int(content["embedding"]))
+            inputs = int(content.get("inputs", MEL_BANDS))
+            size = EncoderSize(int(content["channels"]), int(content["embedding"]), content["kind"], inputs)
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: channels and embedding must be whole numbers") from None
         network = SpeakerNetwork(size)
@@ -128,7 +153,10 @@ class SpeakerEncoder:
             facts: Further entries of ``model.json``, e.g. what it was trained on.
         """
         write_bytes(Path(folder) / "model.safetensors", model_bytes(self._network))
-        content = {**(facts or {}), **asdict(self.size), "format": _FORMAT, "kind": _KIND}
+        size = {"channels": self.size.channels, "embedding": self.size.embedding}
+        if self.size.inputs != MEL_BANDS:
+            size["inputs"] = self.size.inputs
+        content = {**(facts or {}), **size, "format": _FORMAT, "kind": self.size.architecture}
         write_json(Path(folder) / "model.json", content)
 
     @property
@@ -152,15 +180,23 @@ class SpeakerEncoder:
         """
         clip = torch.from_numpy(at_least_minimum(audio, name)).to(device())
         with torch.inference_mode():
-            vector = self._network(clip[None])[0].double()
-            unit = vector / vector.norm().clamp_min(1e-12)
-        result: NDArray[np.float32] = unit.cpu().numpy().astype(np.float32)
-        return result
+            return _unit(self._network(clip[None])[0])
+
+    def embed_frames(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the (E,) unit-norm embedding of the (frames, inputs) features of one clip."""
+        with torch.inference_mode():
+            return _unit(self._network.embed_frames(torch.from_numpy(frames)[None].to(device()))[0])
 
     def embed_many(self, clips: Iterable[tuple[str, NDArray[np.float32]]]) -> Iterator[NDArray[np.float32]]:
         """Embed named clips one at a time, lazily and in order; see :meth:`embed`."""
         for name, audio in clips:
             yield self.embed(audio, name)
+
+
+def _unit(vector: torch.Tensor) -> NDArray[np.float32]:
+    unit = vector.double() / vector.double().norm().clamp_min(1e-12)
+    result: NDArray[np.float32] = unit.cpu().numpy().astype(np.float32)
+    return result
 
 
 def _ecapa_class() -> type[nn.Module]:

@@ -1,4 +1,4 @@
-"""One trainer for the synthesizer's speaker encoder and for the attacker's.
+"""One trainer for the synthesizer's speaker encoder and for the attackers'.
 
 Loss: additive angular margin softmax (Deng et al., "ArcFace", CVPR 2019; Xiang et al., "Margin
 matters", 2019) over speakers times speeds.
@@ -7,29 +7,52 @@ matters", 2019) over speakers times speeds.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from voxveil.audio.frames import SAMPLE_RATE, frame_count
+from voxveil.audio.frames import HOP, MEL_BANDS, SAMPLE_RATE, frame_count
 from voxveil.config.model import SpeakerParams
-from voxveil.corpus.split import Split
+from voxveil.corpus.split import Speech
 from voxveil.errors import ParamsError
 from voxveil.speaker.clips import MINIMUM_SAMPLES
-from voxveil.speaker.crops import CropPlan, Crops
-from voxveil.speaker.encoder import RES2NET_SCALE, EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.speaker.crops import SPEEDS, CropPlan, Crops, log_mel_frames
+from voxveil.speaker.encoder import ECAPA, RES2NET_SCALE, EncoderSize, SpeakerEncoder, SpeakerNetwork
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
-__all__ = ["AngularMarginHead", "TrainedEncoder", "train_encoder"]
+__all__ = ["AngularMarginHead", "Features", "TrainedEncoder", "train_encoder"]
 
 #: Seconds between checkpoints.
 CHECKPOINT_SECONDS = 5.0
 
 _MARGIN = 0.2
 _SCALE = 30.0
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a network sees of a clip.
+
+    Attributes:
+        frames: Maps a clip and its name to (frames, values).
+        values: Values per frame.
+        seconds: Time between two frames.
+        mel: They are log-mel, so that noise can be mixed into them.
+    """
+
+    frames: Callable[[NDArray[np.float32], str], NDArray[np.float32]] = log_mel_frames
+    values: int = MEL_BANDS
+    seconds: float = HOP / SAMPLE_RATE
+    mel: bool = False
+
+
+_LOG_MEL = Features(mel=True)
 
 
 class AngularMarginHead(nn.Module):
@@ -90,13 +113,17 @@ class TrainedEncoder:
 
 
 def train_encoder(
-    split: Split,
+    split: Speech,
     params: SpeakerParams,
     *,
     name: str,
     seed: int,
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
+    architecture: str = ECAPA,
+    speeds: tuple[float, ...] = SPEEDS,
+    noise: float = 0.0,
+    features: Features = _LOG_MEL,
 ) -> TrainedEncoder:
     """Train a speaker encoder on the speakers of a public split.
 
@@ -107,12 +134,16 @@ def train_encoder(
         seed: The run's seed.
         checkpoints: Where to resume from and save to.
         sink: Told each point of the curve.
+        architecture: One of :data:`voxveil.speaker.encoder.ARCHITECTURES`.
+        speeds: Playing speeds, each with classes of its own.
+        noise: Share of crops with noise mixed in, in [0, 1].
+        features: What the network sees.
 
     Raises:
-        ParamsError: The crop is shorter than the shortest clip that can be embedded, or the width does
-            not divide into the branches of the network.
+        ParamsError: The crop is shorter than the shortest clip that can be embedded, the width does
+            not divide into the branches of the network, or noise is asked for in other than log-mel.
     """
-    if params.channels % RES2NET_SCALE:
+    if architecture == ECAPA and params.channels % RES2NET_SCALE:
         raise ParamsError(f"{name}.channels: got {params.channels}, must be a multiple of {RES2NET_SCALE}")
     samples = round(params.crop_seconds * SAMPLE_RATE)
     if samples < MINIMUM_SAMPLES:
@@ -120,8 +151,11 @@ def train_encoder(
             f"{name}.crop_seconds: got {params.crop_seconds}, "
             f"must be at least {MINIMUM_SAMPLES / SAMPLE_RATE}"
         )
-    crops = Crops(split, CropPlan(seed, name, params.batch, frame_count(samples)))
-    size = EncoderSize(params.channels, params.embedding)
+    if noise and not features.mel:
+        raise ParamsError(f"{name}.noise: got {noise}, noise can be mixed into log-mel features only; set 0")
+    frames_each = frame_count(samples) if features.mel else round(params.crop_seconds / features.seconds)
+    crops = Crops(split, CropPlan(seed, name, params.batch, frames_each, speeds, noise), features.frames)
+    size = EncoderSize(params.channels, params.embedding, architecture, features.values)
     with seeded(seed, name, "initial"):
         model = _Trained(size, crops.classes).to(device())
 

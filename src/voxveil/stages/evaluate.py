@@ -17,12 +17,10 @@ from typing import Any
 
 from voxveil.audit.information import passing_line
 from voxveil.errors import IncompleteInputError, InputError
-from voxveil.metrics.convergence import convergence_warnings
-from voxveil.metrics.evaluation import read_evaluation
+from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
 from voxveil.metrics.io import read_trials
 from voxveil.metrics.names import flat_metrics
-from voxveil.metrics.ranks import rank_inputs
-from voxveil.metrics.suite import SuiteOptions, evaluate_scores
+from voxveil.metrics.suite import SuiteOptions
 from voxveil.privacy.ledger import read_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.record import Release
@@ -31,21 +29,6 @@ from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import read_json, write_json
 
 __all__ = ["losses_projection", "promise", "run"]
-
-#: Metrics of the summary, in the order of tables.
-SHOWN = (
-    "eer",
-    "unlinkability",
-    "zebra_expected",
-    "zebra_worst_case",
-    "identification_rate",
-    "rank_mean",
-    "rank_max",
-    "eps_max_pav",
-    "eps_max_gauss",
-    "eps_max_t",
-    "eps_max_rank",
-)
 
 
 def run(context: StageContext) -> None:
@@ -61,15 +44,12 @@ def run(context: StageContext) -> None:
     flat: dict[str, float] = {}
     tested: set[str] = set()
     for folder in _attacks(context.inputs["scores"]):
-        full, attack, utterances = _evaluate(folder, options)
+        full, attack = evaluate_attack(folder, options)
         write_json(out / f"{attack['attacker']}-{attack['scenario']}.json", full)
         flat.update(flat_metrics(full, attack["attacker"], attack["scenario"]))
         attacks.append(attack)
-        tested.update(utterances)
-    weak = convergence_warnings(attacks)
-    for attack in attacks:
-        name = (attack["attacker"], attack["scenario"])
-        attack["warnings"] = [*attack["warnings"], *([weak[name]] if name in weak else [])]
+        tested.update(read_trials(folder / "trials.txt").utterances)
+    add_convergence_warnings(attacks)
     promised = promise(release, tested)
     corpus = _corpus(context.inputs["released"] / "corpus.json")
     utility = _utility(context.inputs["transcripts"] / "transcripts.json", public=corpus["public"])
@@ -92,6 +72,7 @@ def run(context: StageContext) -> None:
             "corpus_synthetic": corpus["synthetic"],
             "promise": promised,
             "attacks": attacks,
+            "independent": independent_disclosure(attacks),
             "utility": utility,
             "replicates": options.replicates,
         },
@@ -199,35 +180,6 @@ def _attacks(scores: Path) -> list[Path]:
     if not folders:
         raise IncompleteInputError(f"{scores}: no ATTACKER/SCENARIO/scores.txt; run the score stage again")
     return folders
-
-
-def _evaluate(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
-    """Evaluate one attacker in one scenario; return the full JSON, its summary, the tested utterances."""
-    found = read_evaluation(
-        folder / "scores.txt",
-        folder / "trials.txt",
-        rank=folder / "rank.npz",
-        utt2spk=folder / "utt2spk",
-        enrolments=folder / "enrol.scp",
-    )
-    full = evaluate_scores(found.scores, found.ranks, options=options, rank_reason=found.rank_reason)
-    conditions = read_json(folder / "conditions.json")
-    attack = {
-        "attacker": folder.parent.name,
-        "scenario": folder.name,
-        "enrolment": conditions["enrolment"],
-        "trial": conditions["trial"],
-        "training": conditions["training"],
-        "trials": full["trials"],
-        "metrics": {name: full["metrics"][name] for name in SHOWN},
-        "warnings": full["warnings"],
-        "references": None if found.ranks is None else found.ranks.n_references,
-        "inputs": None if found.ranks is None else found.ranks.n_inputs,
-        "rank_histogram": None
-        if found.ranks is None
-        else [float(x) for x in rank_inputs(found.ranks).histogram()],
-    }
-    return full, attack, read_trials(folder / "trials.txt").utterances
 
 
 def _utility(path: Path, *, public: bool) -> dict[str, Any]:

@@ -1,28 +1,20 @@
 """Attack the released speech: scores of the trials, and of the pooled rank protocol.
 
-==============  ====================  ==========  ==========
-scenario        attacker trained on   enrolment   trials
-==============  ====================  ==========  ==========
-ignorant        original speech       original    anonymized
-lazy_informed   original speech       anonymized  anonymized
-semi_informed   anonymized speech     anonymized  anonymized
-==============  ====================  ==========  ==========
-
-The original system has one row: attacker, enrolment and trials original.
+Every attacker that was trained attacks in three scenarios (:mod:`voxveil.attack.scenarios`): ignorant,
+lazy-informed and semi-informed. The original system has one row, which is called semi-informed too:
+attacker, enrolment and trials original.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
-from voxveil.attack.asv import Conditions, embed_utterances, score_trials
-from voxveil.attack.ecapa import EcapaAttacker
+from voxveil.attack.asv import Attacker
 from voxveil.attack.files import write_attack
-from voxveil.attack.rank import draw_rank_protocol, score_ranks
+from voxveil.attack.fusion import Fusion
+from voxveil.attack.kinds import find_attackers
+from voxveil.attack.rank import draw_rank_protocol
+from voxveil.attack.scenarios import Plan, Scenario, check_attackers, run_scenarios
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
 from voxveil.errors import InputError
@@ -32,83 +24,63 @@ from voxveil.training.progress import Progress
 
 __all__ = ["run"]
 
-Vector = NDArray[np.float32]
-Vectors = dict[str, Vector]
-
-
-@dataclass(frozen=True)
-class _Scenario:
-    """What an attacker of one kind knows and compares.
-
-    Attributes:
-        name: As in tables.
-        attacker: Who attacks.
-        enrolment: State of the enrolment speech.
-        enrolled: Embeddings of the enrolment utterances.
-        tested: Embeddings of everything else.
-    """
-
-    name: str
-    attacker: EcapaAttacker
-    enrolment: str
-    enrolled: Vectors
-    tested: Vectors
-
 
 def run(context: StageContext) -> None:
-    """Write ``ecapa/SCENARIO/`` with scores, ranks, lists and conditions."""
-    attacker = EcapaAttacker.load(context.inputs["attacker"])
+    """Write ``ATTACKER/SCENARIO/`` with scores, ranks, lists and conditions."""
+    where = context.inputs["attacker"]
+    attackers = find_attackers(where)
     released = Split(context.inputs["released"])
     private = Split(context.inputs["private"] / "private")
     speaker_of = {utterance.id: utterance.speaker for utterance in private}
+    sex_of = {utterance.speaker: utterance.sex for utterance in private}
     lists = read_trials(context.inputs["private"] / "trials", speaker_of)
-    _check_disjoint(attacker, private)
-    protocol = draw_rank_protocol(
+    state = context.system.kind
+    check_attackers(attackers, state, private.speakers, str(where))
+    ranks = draw_rank_protocol(
         lists.enrolments, speaker_of, context.params.score.rank_inputs, context.params.base.seed
     )
-    enrolled = [item for items in lists.enrolments.values() for item in items]
-    items = list(dict.fromkeys([*enrolled, *lists.trial_utterances, *protocol.utterances]))
+    plan = Plan(lists, ranks)
+    items = list(dict.fromkeys([*plan.enrolled, *plan.tested]))
     _check_released(released, items)
-    state = context.system.kind
-
-    def embedded(who: EcapaAttacker, what: str, which: list[str], read: Callable[[str], Vector]) -> Vectors:
-        progress = Progress(f"score[{context.key}] {what}", len(which), "utterance")
-        return embed_utterances(who, which, read, progress.update)
-
-    own = embedded(attacker, state, items, released.audio)
-    scenarios = [_Scenario("semi_informed", attacker, state, own, own)]
+    read = released.audio
+    own = Scenario("semi_informed", attackers, state, state, state, read, read, plan, Fusion.load(where))
+    scenarios = [own]
     if state != "original":
-        first = EcapaAttacker.load(context.inputs["original_attacker"])
-        _check_disjoint(first, private)
-        if first.training != "original":
-            where = context.inputs["original_attacker"]
-            raise InputError(f"{where}: was trained on {first.training} speech, must be original")
-        tested = embedded(first, f"{state}, lazy", items, released.audio)
-        plain = embedded(first, "original, ignorant", enrolled, private.audio)
+        first = context.inputs["original_attacker"]
+        others = find_attackers(first)
+        check_attackers(others, "original", private.speakers, str(first))
+        _check_same_kinds(attackers, others, str(first))
+        fusion = Fusion.load(first)
         scenarios += [
-            _Scenario("ignorant", first, "original", plain, tested),
-            _Scenario("lazy_informed", first, state, tested, tested),
+            Scenario("ignorant", others, "original", "original", state, private.audio, read, plan, fusion),
+            Scenario("lazy_informed", others, "original", state, state, read, read, plan, fusion),
         ]
     short = sum(released[item].samples < MINIMUM_SAMPLES for item in items)
-    for each in scenarios:
-        # No utterance is on both sides, so the two can be put together.
-        vectors = {**each.tested, **{item: each.enrolled[item] for item in enrolled}}
+
+    def progress(what: str, total: int) -> Callable[[int], None]:
+        return Progress(f"score[{context.key}] {what}", total, "utterance").update
+
+    for scored in run_scenarios(scenarios, progress):
         write_attack(
             context.outputs["scores"],
-            Conditions(each.attacker.name, each.name, each.enrolment, state, each.attacker.training),
+            scored.conditions,
             lists,
-            score_trials(vectors, lists.enrolments, [(t.enrolment, t.utterance) for t in lists.trials]),
-            score_ranks(vectors, protocol),
+            scored.scores,
+            scored.ranks,
             speaker_of,
             short_clips=short,
+            sex_of=sex_of,
+            seed_eers=scored.seed_eers,
         )
 
 
-def _check_disjoint(attacker: EcapaAttacker, private: Split) -> None:
-    both = sorted(set(attacker.speakers) & set(private.speakers))
-    if both:
+def _check_same_kinds(
+    attackers: Mapping[str, list[Attacker]], others: Mapping[str, list[Attacker]], where: str
+) -> None:
+    missing = [kind for kind in attackers if kind not in others]
+    if missing:
         raise InputError(
-            f"speaker {both[0]}: the attacker was trained on a speaker it is tested on ({len(both)} in all)"
+            f"{where}: has no attacker {missing[0]}; run train_attacker of the original system again"
         )
 
 

@@ -1,34 +1,63 @@
-"""Train the attacker's speaker encoder on the attacker split as the attacked system renders it."""
+"""Train the attackers on the attacker split as the attacked system renders it.
+
+Each kind of ``train_attacker.kinds`` lies in a folder of its own below the model (``KIND/``, further
+seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
+"""
 
 from __future__ import annotations
 
-from voxveil.attack.ecapa import EcapaAttacker
-from voxveil.corpus.split import Split
+from voxveil.attack.fusion import fuse_attackers, hold_out
+from voxveil.attack.kinds import TrainedAttacker, attacker_folder, listed_kinds, seeds_of, train_attacker
+from voxveil.corpus.split import Speech, Split
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import write_json
 from voxveil.training.outputs import write_curve
 
 __all__ = ["run"]
 
+_NO_CURVE = [{"step": 0.0, "loss": 0.0}]
+
 
 def run(context: StageContext) -> None:
-    """Write the attacker, ``curve.csv`` and ``metrics.json``."""
-    split = Split(context.inputs["attacker"])
-    attacker, result = EcapaAttacker.train(
-        split,
-        context.params.train_attacker,
-        training=context.system.kind,
-        seed=context.params.base.seed,
-        checkpoints=context.checkpoints,
-        sink=context.sink,
-    )
+    """Write the attackers, ``curve.csv`` (of the first kind) and ``metrics.json``."""
+    params, seed = context.params.train_attacker, context.params.base.seed
+    kinds = listed_kinds(params.kinds)
+    speech: Speech = Split(context.inputs["attacker"])
+    held = None
+    if params.fusion_speakers:
+        speech, held = hold_out(speech, params.fusion_speakers, seed)
     folder = context.outputs["model"]
-    attacker.save(folder)
-    write_curve(folder, result.curve)
-    write_json(
-        folder / "metrics.json",
-        {
-            f"train_attacker/{context.key}/accuracy": result.accuracy,
-            f"train_attacker/{context.key}/loss": result.curve[-1]["loss"],
-        },
-    )
+    first: dict[str, TrainedAttacker] = {}
+    for kind in kinds:
+        for number in seeds_of(kind, params.seeds):
+            name = attacker_folder(kind, number)
+            trained = train_attacker(
+                kind,
+                speech,
+                params,
+                training=context.system.kind,
+                seed=seed,
+                number=number,
+                checkpoints=context.checkpoints / name,
+                sink=context.sink if (kind, number) == (kinds[0], 1) else None,
+            )
+            (folder / name).mkdir()
+            trained.attacker.save(folder / name)
+            write_curve(folder / name, trained.curve or _NO_CURVE)
+            first.setdefault(kind, trained)
+    if held is not None:
+        fuse_attackers([each.attacker for each in first.values()], held).save(folder)
+    write_curve(folder, first[kinds[0]].curve or _NO_CURVE)
+    write_json(folder / "metrics.json", _numbers(context.key, first))
+
+
+def _numbers(key: str, trained: dict[str, TrainedAttacker]) -> dict[str, float]:
+    """Return accuracy and loss by name; those of the first kind without its name, as ever."""
+    numbers = {}
+    for place, (kind, each) in enumerate(trained.items()):
+        where = f"train_attacker/{key}" if place == 0 else f"train_attacker/{key}/{kind}"
+        if each.accuracy is not None:
+            numbers[f"{where}/accuracy"] = each.accuracy
+        if each.curve:
+            numbers[f"{where}/loss"] = each.curve[-1]["loss"]
+    return numbers

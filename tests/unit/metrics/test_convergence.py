@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voxveil.metrics.convergence import convergence_warnings
+from voxveil.metrics.convergence import convergence_warnings, not_converged_on
 
 
 def attack(scenario: str, eer: float | None, ci95: list[float] | None, state: str = "anonymized") -> dict:
@@ -40,3 +40,24 @@ def test_retraining_must_not_hurt_beyond_the_interval(semi: tuple, lazy: tuple, 
 def test_the_recipe_must_reach_its_bar_on_original_speech(eer: float, fires: bool) -> None:
     found = convergence_warnings([attack("semi_informed", eer, [eer - 3, eer + 3], state="original")])
     assert bool(found) is fires
+
+
+@pytest.mark.parametrize(
+    ("original", "lazy", "semi", "states"),
+    [
+        (5.0, 20.0, 15.0, ()),
+        (5.0, 20.0, 40.0, ("anonymized",)),
+        (20.0, 20.0, 15.0, ("original", "anonymized")),
+        (20.0, 20.0, 40.0, ("original", "anonymized")),
+    ],
+)
+def test_only_what_failed_is_trained_again(original: float, lazy: float, semi: float, states: tuple) -> None:
+    """The row without anonymized speech must not move because of the anonymizer."""
+    found = [
+        attack(name, eer, [eer - 3, eer + 3])
+        for name, eer in (("lazy_informed", lazy), ("semi_informed", semi))
+    ]
+    found.append(
+        {**attack("original", original, [original - 3, original + 3], "original"), "training": "original"}
+    )
+    assert not_converged_on(found) == states

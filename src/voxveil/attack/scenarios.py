@@ -1,0 +1,207 @@
+"""Who knows what: scenarios, the strongest of several seeds, and the fusion of all attackers.
+
+==============  ====================  ==========  ==========
+scenario        attacker trained on   enrolment   trials
+==============  ====================  ==========  ==========
+original        original speech       original    original      OO
+ignorant        original speech       original    anonymized    OA
+lazy_informed   original speech       anonymized  anonymized    AA
+semi_informed   anonymized speech     anonymized  anonymized    AA
+==============  ====================  ==========  ==========
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.attack.asv import Attacker, Conditions, embed_utterances, score_trials
+from voxveil.attack.fusion import FUSION, Fusion
+from voxveil.attack.rank import RankProtocol, RankScores, score_ranks
+from voxveil.corpus.trials import TrialLists
+from voxveil.errors import InputError
+from voxveil.metrics.data import CountTable
+from voxveil.metrics.eer import eer
+
+__all__ = ["Attackers", "Plan", "Scenario", "Scored", "check_attackers", "run_scenarios"]
+
+Read = Callable[[str], NDArray[np.float32]]
+#: Attackers by kind, each with its seeds.
+Attackers = Mapping[str, Sequence[Attacker]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is compared with what.
+
+    Attributes:
+        lists: Enrolments and trials.
+        ranks: The rank protocol.
+    """
+
+    lists: TrialLists
+    ranks: RankProtocol
+
+    @property
+    def enrolled(self) -> list[str]:
+        """Utterances that stand for a speaker, in the trials or in the ranks."""
+        of_trials = [item for items in self.lists.enrolments.values() for item in items]
+        of_ranks = [item for items in self.ranks.references.values() for item in items]
+        return list(dict.fromkeys([*of_trials, *of_ranks]))
+
+    @property
+    def tested(self) -> list[str]:
+        """Utterances that are tried or ranked."""
+        return list(dict.fromkeys([*self.lists.trial_utterances, *(item for item, _ in self.ranks.inputs)]))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What an adversary has.
+
+    Attributes:
+        name: As in tables.
+        attackers: Trained on speech of ``training``.
+        training: ``original`` or ``anonymized``.
+        enrolment: State of the enrolled speech.
+        trial: State of the tested speech.
+        read_enrolment: Returns the audio of an enrolled utterance.
+        read_trial: Returns the audio of a tested one.
+        plan: What is compared with what.
+        fusion: Weights of the attackers, or None.
+    """
+
+    name: str
+    attackers: Attackers
+    training: str
+    enrolment: str
+    trial: str
+    read_enrolment: Read
+    read_trial: Read
+    plan: Plan
+    fusion: Fusion | None = None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One attack.
+
+    Attributes:
+        conditions: What a row made from it must say.
+        scores: (trials,) scores.
+        ranks: The rank protocol scored.
+        seed_eers: EER in % of the attacker with each seed; the lowest one's scores are those above.
+    """
+
+    conditions: Conditions
+    scores: NDArray[np.float64]
+    ranks: RankScores
+    seed_eers: tuple[float, ...] = ()
+
+
+def run_scenarios(
+    scenarios: Sequence[Scenario], progress: Callable[[str, int], Callable[[int], None]]
+) -> Iterator[Scored]:
+    """Attack in every scenario, kind by kind; utterances are embedded once for each attacker and state.
+
+    Args:
+        scenarios: What adversaries have.
+        progress: Given what is done and how many utterances it takes; returns who is told how many are done.
+    """
+    first: dict[str, dict[str, Scored]] = {scenario.name: {} for scenario in scenarios}
+    kinds = list(dict.fromkeys(kind for scenario in scenarios for kind in scenario.attackers))
+    for kind in kinds:
+        known: dict[tuple[int, str], dict[str, NDArray[np.float32]]] = {}
+        for scenario in scenarios:
+            if kind not in scenario.attackers:
+                continue
+            tries = []
+            for attacker in scenario.attackers[kind]:
+                vectors = _vectors(attacker, scenario, known, progress)
+                tries.append(_scored(attacker, scenario, vectors))
+            first[scenario.name][kind] = tries[0]
+            yield strongest(tries, scenario.plan.lists)
+    for scenario in scenarios:
+        if scenario.fusion is not None:
+            yield _fused(scenario, scenario.fusion, first[scenario.name])
+
+
+def strongest(tries: Sequence[Scored], lists: TrialLists) -> Scored:
+    """Return the attack with the lowest EER: of several seeds the strongest counts."""
+    is_target = np.array([trial.target for trial in lists.trials])
+    rates = []
+    for each in tries:
+        table = CountTable.from_scores(each.scores[is_target], each.scores[~is_target])
+        rates.append(100.0 * eer(table))
+    best = tries[int(np.argmin(rates))]
+    return Scored(best.conditions, best.scores, best.ranks, tuple(rates))
+
+
+def check_attackers(attackers: Attackers, training: str, tested: Sequence[str], where: str) -> None:
+    """Refuse attackers of another state, and ones that know who is tested.
+
+    Args:
+        attackers: By kind.
+        training: State of speech they must have been trained on.
+        tested: Speakers they attack.
+        where: What to name in an error.
+    """
+    for attacker in (each for seeds in attackers.values() for each in seeds):
+        both = sorted(set(attacker.speakers) & set(tested))
+        if both:
+            raise InputError(
+                f"speaker {both[0]}: the attacker was trained on a speaker it is tested on"
+                f" ({len(both)} in all)"
+            )
+        if attacker.training != training:
+            raise InputError(f"{where}: was trained on {attacker.training} speech, must be {training}")
+
+
+def _vectors(
+    attacker: Attacker,
+    scenario: Scenario,
+    known: dict[tuple[int, str], dict[str, NDArray[np.float32]]],
+    progress: Callable[[str, int], Callable[[int], None]],
+) -> dict[str, NDArray[np.float32]]:
+    """Return the vector of every utterance, enrolled ones from speech of the enrolment's state."""
+    enrolled = scenario.plan.enrolled
+    inputs = set(scenario.plan.tested)
+    only_enrolled = [item for item in enrolled if scenario.enrolment == scenario.trial or item not in inputs]
+    result: dict[str, NDArray[np.float32]] = {}
+    for state, read, items in (
+        (scenario.trial, scenario.read_trial, scenario.plan.tested),
+        (scenario.enrolment, scenario.read_enrolment, only_enrolled),
+    ):
+        cache = known.setdefault((id(attacker), state), {})
+        missing = [item for item in items if item not in cache]
+        if missing:
+            tell = progress(f"{attacker.name}, {scenario.name}, {state}", len(missing))
+            cache.update(embed_utterances(attacker, missing, read, tell))
+        result.update({item: cache[item] for item in items})
+    return result
+
+
+def _scored(attacker: Attacker, scenario: Scenario, vectors: dict[str, NDArray[np.float32]]) -> Scored:
+    lists, backend = scenario.plan.lists, attacker.backend
+    pairs = [(trial.enrolment, trial.utterance) for trial in lists.trials]
+    return Scored(
+        Conditions(attacker.name, scenario.name, scenario.enrolment, scenario.trial, attacker.training),
+        score_trials(vectors, lists.enrolments, pairs, backend),
+        score_ranks(vectors, scenario.plan.ranks, backend),
+    )
+
+
+def _fused(scenario: Scenario, fusion: Fusion, parts: Mapping[str, Scored]) -> Scored:
+    missing = [kind for kind in fusion.kinds if kind not in parts]
+    if missing:
+        raise InputError(f"the fusion weighs attacker {missing[0]}, which is not there")
+    ranks = parts[fusion.kinds[0]].ranks
+    matrix = fusion.apply({kind: parts[kind].ranks.scores for kind in fusion.kinds})
+    return Scored(
+        Conditions(FUSION, scenario.name, scenario.enrolment, scenario.trial, scenario.training),
+        fusion.apply({kind: parts[kind].scores for kind in fusion.kinds}),
+        RankScores(matrix, ranks.inputs, ranks.input_labels, ranks.reference_labels),
+    )

@@ -1,0 +1,118 @@
+"""The result of an attack on somebody's speech, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["MATRIX", "format_attacks"]
+
+#: Cell of the matrix that a scenario stands in: enrolment and trial.
+MATRIX = {"original": "OO", "ignorant": "OA", "lazy_informed": "AA", "semi_informed": "AA"}
+_HEADER = (
+    "attacker",
+    "scenario",
+    "",
+    "trained on",
+    "EER %",
+    "if nothing leaks",
+    "unlinkability",
+    "ZEBRA bit",
+    "identified %",
+    "rank bit",
+)
+
+
+def format_attacks(results: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> str:
+    """Return one table for each set, results by sex, and every warning.
+
+    Args:
+        results: Of each set: ``set``, ``attacks`` (summaries of :mod:`voxveil.metrics.attacked`),
+            ``independent`` and ``speakers``.
+        notes: How the speech was taken.
+    """
+    lines = [f"note: {note}" for note in notes]
+    for result in results:
+        speakers = result["speakers"]
+        attacks = result["attacks"]
+        lines += [
+            "",
+            f"{result['set']}: {speakers['test']} speakers, attackers trained on {speakers['train']}",
+        ]
+        lines += ["trials: " + _trials(attacks[0]), ""]
+        lines += _aligned([_HEADER, *(_row(attack) for attack in attacks)])
+        lines += ["", *_sexes(attacks)]
+        for scenario, found in result["independent"].items():
+            lines.append(
+                f"{scenario}: {found['bits_if_independent']:.3g} bit if the {len(found['attackers'])}"
+                f" representations were independent, of log2 {found['references']} at most"
+            )
+        lines += [
+            f"warning {warning['code']} ({attack['attacker']}, {attack['scenario']}): {warning['text']}"
+            for attack in attacks
+            for warning in attack["warnings"]
+        ]
+    lines += [
+        "",
+        "OO, OA, AA: original or anonymized enrolment and trials. OO says nothing of the anonymizer.",
+    ]
+    lines.append("A value inside 'if nothing leaks' does not prove privacy by itself.")
+    return "\n".join(lines).lstrip("\n")
+
+
+def _trials(attack: Mapping[str, Any]) -> str:
+    trials = attack["trials"]
+    ranks = (
+        f"; ranks: {attack['inputs']} inputs against {attack['references']}" if attack["references"] else ""
+    )
+    return f"{trials['target']} target, {trials['nontarget']} nontarget{ranks}"
+
+
+def _row(attack: Mapping[str, Any]) -> tuple[str, ...]:
+    metrics = attack["metrics"]
+    seeds = attack.get("seed_eers")
+    name = attack["attacker"] if not seeds else f"{attack['attacker']} (best of {len(seeds)})"
+    return (
+        name,
+        attack["scenario"],
+        MATRIX.get(attack["scenario"], ""),
+        attack["training"],
+        _cell(metrics["eer"]),
+        _bounds(metrics["eer"]["null95"]),
+        _cell(metrics["unlinkability"]),
+        _cell(metrics["zebra_expected"]),
+        _cell(metrics["identification_rate"]),
+        _cell(metrics["rank_mean"]),
+    )
+
+
+def _sexes(attacks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a table of EER by the sex of trials, ranks within sex, and sex itself."""
+    parts = ("same_sex", "F", "M", "pooled")
+    rows = [
+        ("attacker", "scenario", *(f"EER % {part}" for part in parts), "rank bit F", "rank bit M", "sex bit")
+    ]
+    for attack in attacks:
+        found = attack["by_sex"]
+        if not found:
+            continue
+        trials = [_cell(found["trials"][p]["eer"]) if found["trials"].get(p) else "-" for p in parts]
+        ranks = found["ranks"] or {}
+        within = [_cell(ranks[sex]["rank_mean"]) if ranks.get(sex) else "-" for sex in ("F", "M")]
+        sex = _cell(found["sex"]["bits"]) if found["sex"] else "-"
+        rows.append((attack["attacker"], attack["scenario"], *trials, *within, sex))
+    return [*_aligned(rows), ""] if len(rows) > 1 else []
+
+
+def _cell(entry: Mapping[str, Any]) -> str:
+    value = entry["value"]
+    return "undefined" if value is None else f"{value:.3g} {_bounds(entry['ci95'])}".rstrip()
+
+
+def _bounds(bounds: Sequence[float] | None) -> str:
+    return "" if bounds is None else f"[{bounds[0]:.2g}, {bounds[1]:.2g}]"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
