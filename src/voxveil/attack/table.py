@@ -19,7 +19,9 @@ _HEADER = (
     "unlinkability",
     "ZEBRA bit",
     "identified %",
+    "if nothing leaks",
     "rank bit",
+    "if nothing leaks",
 )
 
 
@@ -82,7 +84,9 @@ def _row(attack: Mapping[str, Any]) -> tuple[str, ...]:
         _cell(metrics["unlinkability"]),
         _cell(metrics["zebra_expected"]),
         _cell(metrics["identification_rate"]),
+        _bounds(metrics["identification_rate"]["null95"]),
         _cell(metrics["rank_mean"]),
+        _bounds(metrics["rank_mean"]["null95"]),
     )
 
 

@@ -189,13 +189,15 @@ def _judge(
 ) -> dict[str, Any]:
     """Evaluate every attack on a set, write its full JSON and figures; return what is shown of it."""
     from voxveil.attack.running import attack_folders
+    from voxveil.attack.table import MATRIX
     from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
     from voxveil.storage.atomic import write_json
 
     out = args.out / "results" / attack.test.name
     attacks = []
     folders = [folder for folder in attack_folders(attack.scores) if folder.parent.name in kinds]
-    for folder in sorted(folders, key=lambda path: kinds.index(path.parent.name)):
+    order = list(MATRIX)
+    for folder in sorted(folders, key=lambda path: (kinds.index(path.parent.name), order.index(path.name))):
         full, shown = evaluate_attack(folder, options)
         write_json(out / f"{shown['attacker']}-{shown['scenario']}.json", full)
         attacks.append(shown)
