@@ -8,9 +8,12 @@ where words sound alike; G is the n-gram model. Labels of the graph are 1 + the 
 from __future__ import annotations
 
 import math
+import os
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,10 +150,25 @@ def _grammar(kaldifst: Any, model: NGramModel, words: Sequence[str]) -> Any:
         symbols = ["<eps>", *words, _DISAMBIGUATION, BEGIN, END]
         Path(table).write_text("".join(f"{word} {i}\n" for i, word in enumerate(symbols)), encoding="utf-8")
         Path(source).write_text(arpa(model), encoding="utf-8")
-        kaldilm.arpa2fst(source, target, disambig_symbol=_DISAMBIGUATION, read_symbol_table=table)
+        with _without_chatter():
+            kaldilm.arpa2fst(source, target, disambig_symbol=_DISAMBIGUATION, read_symbol_table=table)
         grammar = kaldifst.StdVectorFst.read(target)
     kaldifst.arcsort(grammar, "ilabel")
     return grammar
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Keep what native code prints about its progress off the terminal; what it raises is kept."""
+    sys.stderr.flush()
+    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)
 
 
 def _spelling(
