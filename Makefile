@@ -4,6 +4,7 @@
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
 # make check          ruff and mypy --strict
+# make infra-check    build every Kubernetes overlay and validate it
 # make locks          remake requirements/*.txt (needs uv)
 SHELL := /bin/bash
 export DVC_NO_ANALYTICS := 1
@@ -11,7 +12,7 @@ export DO_NOT_TRACK := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services stack-up stack-down check format locks clean
+.PHONY: demo install dev test test-services infra-check stack-up stack-down check format locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -40,6 +41,9 @@ check: dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+infra-check: dev
+	@$(BIN)/python infra/check.py
 
 format: dev
 	@$(BIN)/ruff check --fix .

@@ -29,10 +29,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ledger": ("ledger", "show and add up what has been released"),
     "audit": ("audit", "hold mechanisms or an attack against the epsilon claimed"),
     "compare": ("compare", "hold runs against each other: differences, intervals, what is within noise"),
+    "gate": ("gate", "decide whether a newly trained system may take the champion's place"),
     "track": ("track", "publish finished results to MLflow, find an experiment's runs"),
     "model": ("model", "register a model for the team, or fetch one"),
     "stack": ("stack", "PostgreSQL, S3 and MLflow for a team, on one machine without Docker"),
-    "pipeline": ("pipeline", "compile the Kubeflow pipelines"),
+    "pipeline": ("pipeline", "compile, run, start and schedule the Kubeflow pipelines"),
 }
 
 _EXAMPLES = """examples:

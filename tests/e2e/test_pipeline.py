@@ -37,7 +37,7 @@ def test_every_command_of_the_compiled_pipeline(root: Path, tmp_path: Path) -> N
     systems, variants = sorted(params.systems), ("dp", "plain")
     stages = ("train_synthesis", "bundle", "anonymize", "train_attacker", "score", "transcribe", "evaluate")
     assert sorted(done) == sorted(
-        ["prepare", "train_speaker", "train_vocoder", "report"]
+        ["prepare", "train_speaker", "train_vocoder", "report", "close_run"]
         + [f"{stage} {name}" for stage in ("train_pitch", "train_content") for name in variants]
         + [f"{stage} {name}" for stage in stages for name in systems]
     )

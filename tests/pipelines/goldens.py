@@ -1,4 +1,4 @@
-"""The pipeline files under review: what 'voxveil pipeline compile' gives for each scale.
+"""The pipeline files under review: what 'voxveil pipeline compile' gives.
 
 Write them anew after a change of components, pipeline or parameters, and review the difference:
     python tests/pipelines/goldens.py
@@ -15,21 +15,23 @@ from voxveil.kubeflow.resources import load_images
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SCALES = ("tiny", "quickstart")
+CHAIN = "train_and_evaluate"
+#: Every file that is kept: pipeline and scale.
+KEPT = (*((CHAIN, scale) for scale in SCALES), ("retrain", "tiny"), ("evaluate_external", "tiny"))
 
 
-def compiled(scale: str) -> str:
-    """Compile one scale with the fixture images."""
-    return compile_pipeline(
-        ROOT, compose(ROOT / "params" / f"{scale}.yaml"), load_images(HERE / "images.lock.json")
-    )
+def compiled(scale: str, name: str = CHAIN) -> str:
+    """Compile one scale of a pipeline with the fixture images."""
+    params = compose(ROOT / "params" / f"{scale}.yaml")
+    return compile_pipeline(ROOT, params, load_images(HERE / "images.lock.json"), name)
 
 
-def golden(scale: str) -> Path:
-    """Return the file kept for one scale."""
-    return HERE / "golden" / f"train_and_evaluate-{scale}.yaml"
+def golden(scale: str, name: str = CHAIN) -> Path:
+    """Return the file kept for one scale of a pipeline."""
+    return HERE / "golden" / f"{name}-{scale}.yaml"
 
 
 if __name__ == "__main__":
-    for scale in SCALES:
-        golden(scale).write_text(compiled(scale), encoding="utf-8")
-        print(golden(scale))
+    for name, scale in KEPT:
+        golden(scale, name).write_text(compiled(scale, name), encoding="utf-8")
+        print(golden(scale, name))

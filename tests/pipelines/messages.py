@@ -8,8 +8,9 @@ from typing import Any
 
 from voxveil.config import Params
 from voxveil.config.compose import compose, to_mapping
+from voxveil.kubeflow.steps.table import spec_of
 from voxveil.stages.io import StageContext
-from voxveil.stages.registry import StageSpec, stage_spec
+from voxveil.stages.registry import StageSpec
 from voxveil.storage.atomic import write_json, write_text
 from voxveil.storage.done import Done, finish
 
@@ -53,7 +54,7 @@ def message(
         artifacts: Path of each input artifact.
         more: URI of an output artifact, by name, where it is not the path in ``folder``.
     """
-    spec = stage_spec(stage)
+    spec = spec_of(stage)
     names = [port.name for port in spec.outputs]
     names += [f"{port.name}_files" for port in spec.outputs if port.kind == "HTML"]
     digests = [f"{port.name}_digest" for port in spec.outputs if not port.copy_of]

@@ -15,6 +15,7 @@ import pytest
 from voxveil.cli import main
 from voxveil.config.compose import params_text
 from voxveil.errors import InputError
+from voxveil.kubeflow.graph import read_arguments, read_pipeline
 from voxveil.kubeflow.resources import load_images
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")
@@ -82,8 +83,55 @@ def test_run_elsewhere_is_refused(
     params: Path, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--params", str(params), "--root", str(tmp_path / "run"), "--project", str(root)]
+    assert main(["pipeline", "run", *arguments]) == 2
+    assert "'pipeline submit' starts a run on a cluster" in capsys.readouterr().err
+
+
+def test_without_docker_the_run_says_what_works_without_it(
+    params: Path,
+    tmp_path: Path,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'none.sock'}")
+    arguments = ["--params", str(params), "--root", str(tmp_path / "run"), "--project", str(root)]
     assert main(["pipeline", "run", "--local", *arguments]) == 2
-    assert "--no-docker" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("voxveil: error: Docker cannot be reached (")
+    assert line.endswith("--no-docker runs without it")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_pipeline_is_named(params: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = goldens.HERE / "images.lock.json"
+    arguments = ["--params", str(params), "--images", str(images), "--project", str(root)]
+    assert main(["pipeline", "compile", *arguments, "--pipeline", "nothing"]) == 2
+    known = "evaluate_external, retrain, train_and_evaluate"
+    assert f"--pipeline nothing: not there; pipelines: {known}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (["location"], "--set location: must be NAME=VALUE"),
+        (["place=x"], "has no argument 'place'; it has: attacker, location, params, scenario"),
+        (["location=a", "location=b"], "location is given twice"),
+        (["params=[1]"], "must be an object as JSON"),
+        (["params={"], "must be an object as JSON"),
+    ],
+)
+def test_wrong_arguments_are_named(settings: list[str], text: str) -> None:
+    pipeline = read_pipeline(goldens.golden("tiny", "evaluate_external").read_text())
+    with pytest.raises(InputError) as caught:
+        read_arguments(pipeline, settings)
+    assert text in str(caught.value)
+
+
+def test_arguments_have_the_type_of_the_pipeline() -> None:
+    pipeline = read_pipeline(goldens.golden("tiny", "evaluate_external").read_text())
+    found = read_arguments(pipeline, ["location=s3://b/k=1", 'params={"a": 1}'])
+    assert found == {"location": "s3://b/k=1", "params": {"a": 1}}
 
 
 def test_a_stage_command_takes_the_launchers_message(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def pipeline(text: str) -> Pipeline:
 
 
 def stage_of(task: Task) -> StageSpec:
-    return stage_spec(task.title.split(" ")[0])
+    return stage_spec(stage_name(task))
 
 
 def test_equals_the_reviewed_file(scale: str, text: str) -> None:
@@ -126,7 +126,7 @@ def test_values_come_in_one_parameter(scale: str, pipeline: Pipeline, root: Path
 
     assert list(pipeline.defaults) == ["params"]
     assert parse_params(pipeline.defaults["params"], complete=True) == compose(root / f"params/{scale}.yaml")
-    for task in pipeline.tasks:
+    for task in (*pipeline.tasks, pipeline.exit):
         assert task.inputs["parameters"]["params"] == {"componentInputParameter": "params"}
 
 
@@ -213,10 +213,22 @@ def test_pods_have_label_timeout_retries_and_resources(text: str, pipeline: Pipe
 
 
 def test_secrets_are_named_never_written(text: str, pipeline: Pipeline) -> None:
-    holders = {stage_of(task).name for task in pipeline.tasks if "secretAsEnv" in task.kubernetes}
-    assert holders == {"anonymize", "report"}
-    for task in pipeline.tasks:
+    holders: dict[str, set[str]] = {}
+    for task in (*pipeline.tasks, pipeline.exit):
+        assert task is not None
+        for reference in task.kubernetes.get("secretAsEnv", []):
+            holders.setdefault(reference["secretName"], set()).add(stage_name(task))
         assert not any(word in name for name in task.environment for word in ("SECRET", "KEY", "PASSWORD"))
+    training = {spec.name for spec in STAGES if spec.name.startswith("train_")}
+    assert holders == {
+        "voxveil-store": {"anonymize", "report"},
+        "voxveil-mlflow": {*training, "report", "close_run"},
+        "voxveil-webhook": {"close_run"},
+    }
+
+
+def stage_name(task: Task) -> str:
+    return task.title.split(" ")[0]
 
 
 def test_checkpoints_of_training_outlive_the_pod(pipeline: Pipeline) -> None:
@@ -228,6 +240,15 @@ def test_checkpoints_of_training_outlive_the_pod(pipeline: Pipeline) -> None:
         else:
             assert mounts == []
             assert task.environment == {}
+
+
+def test_the_exit_task_closes_the_run(pipeline: Pipeline) -> None:
+    assert pipeline.exit is not None
+    assert pipeline.exit.command[:4] == ("voxveil", "pipeline", "step", "close-run")
+    assert not pipeline.exit.cached
+    assert pipeline.exit.inputs["parameters"]["status"] == {
+        "taskFinalStatus": {"producerTask": "exit-handler-1"}
+    }
 
 
 def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from voxveil.errors import ParamsError
-from voxveil.kubeflow.adapter import files_artifact
+from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.resources import load_resources
+from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
 from voxveil.stages.registry import STAGES, StageSpec
 
+ALL = (*STAGES, *STEPS)
 LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many}
 
 
@@ -30,8 +32,16 @@ def load(root: Path, spec: StageSpec) -> Any:
     return getattr(module, spec.name)
 
 
-def test_one_component_per_stage(root: Path) -> None:
-    assert {path.parent.name for path in root.glob("components/*/component.py")} == {s.name for s in STAGES}
+def test_one_component_per_stage_and_step(root: Path) -> None:
+    assert {path.parent.name for path in root.glob("components/*/component.py")} == {s.name for s in ALL}
+    assert not {s.name for s in STAGES} & {s.name for s in STEPS}
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
+def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
+    assert (root / "src/voxveil/kubeflow/steps" / f"{step.name}.py").is_file()
+    # What they read lies outside the store, or moves: the registry, a branch.
+    assert not step.cacheable
 
 
 def types(items: Any) -> dict[str, str]:
@@ -39,10 +49,13 @@ def types(items: Any) -> dict[str, str]:
     return {name: item.type.partition("@")[0].lower() for name, item in (items or {}).items()}
 
 
-@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
 def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     component = load(root, spec).component_spec
     inputs = {"params": "dict"} | ({"key": "string"} if spec.keyed else {})
+    inputs |= dict.fromkeys(STEP_PARAMETERS.get(spec.name, ()), "string")
+    # Only the exit task is told how the others ended.
+    inputs |= {"status": "pipelinetaskfinalstatus"} if spec.name == "close_run" else {}
     for port in spec.inputs:
         if port.many:
             inputs[port.name] = "list[string]"
@@ -50,7 +63,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             inputs |= {port.name: f"system.{port.kind.lower()}", f"{port.name}_digest": "string"}
     assert types(component.inputs) == inputs
 
-    outputs = {}
+    outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")
     for port in spec.outputs:
         outputs[port.name] = f"system.{port.kind.lower()}"
         if port.kind == "HTML":
@@ -62,27 +75,29 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     assert types(component.outputs) == outputs
 
 
-@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
 def test_command_is_the_stage_command(spec: StageSpec, root: Path) -> None:
     container = load(root, spec).component_spec.implementation.container
-    assert list(container.command) == ["voxveil", "stage", spec.command, "--executor-input", "{{$}}"]
+    words = ["pipeline", "step"] if is_step(spec.name) else ["stage"]
+    assert list(container.command) == ["voxveil", *words, spec.command, "--executor-input", "{{$}}"]
     assert not container.args
 
 
-@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
 def test_resources_fit_the_stage(spec: StageSpec, root: Path) -> None:
     resources = load_resources(root / "components" / spec.name / "resources.yaml")
     assert resources.gpu == int(spec.gpu)
     assert resources.image == ("gpu" if spec.torch else "cpu")
 
 
-@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
 def test_readme_explains_every_input_and_output(spec: StageSpec, root: Path) -> None:
     component = load(root, spec).component_spec
     text = (root / "components" / spec.name / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", text, re.M))
-    assert named == {*component.inputs, *component.outputs}
-    assert f"voxveil stage {spec.command}" in text
+    assert named == {*component.inputs, *(component.outputs or {})}
+    words = "pipeline step" if is_step(spec.name) else "stage"
+    assert f"voxveil {words} {spec.command}" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,80 @@ def test_releases_are_registered_beside_the_run(tmp_path: Path, monkeypatch: pyt
     assert results["task-0"]["data_location"] == str(tmp_path / "mine")
 
 
+#: A task that keeps what it was told of the others.
+EXIT = """
+import json, sys
+from pathlib import Path
+call = json.loads(sys.argv[1])
+Path(call["outputs"]["outputFile"]).write_text(json.dumps({"parameterValues": {}, "artifacts": {}}))
+Path(__import__("os").environ["TOLD"]).write_text(json.dumps(call["inputs"]["parameterValues"]))
+"""
+
+
+@pytest.fixture
+def handled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Compile two tasks inside an exit handler by Kubeflow; return a function that runs them."""
+    dsl = pytest.importorskip("kfp.dsl", reason="needs the pipeline extra")
+    from kfp import compiler
+
+    monkeypatch.setenv("TOLD", str(tmp_path / "told.json"))
+
+    def run(first: str, last: str = EXIT, lines: list[str] | None = None) -> dict[str, Any]:
+        def work(size, data_digest, data_location, data):
+            return dsl.ContainerSpec(image="x", command=[sys.executable, "-c", first, "{{$}}"])
+
+        def close(size, status):
+            return dsl.ContainerSpec(image="x", command=[sys.executable, "-c", last, "{{$}}"])
+
+        # kfp reads annotations as objects; this file's are text.
+        outputs = dict.fromkeys(("data_digest", "data_location"), dsl.OutputPath(str))
+        work.__annotations__ = {"size": int, **outputs, "data": dsl.Output[dsl.Dataset]}
+        close.__annotations__ = {"size": int, "status": dsl.PipelineTaskFinalStatus}
+        work_on, close_up = dsl.container_component(work), dsl.container_component(close)
+
+        def both(size=3):
+            with dsl.ExitHandler(close_up(size=size)):
+                work_on(size=size)
+
+        both.__annotations__ = {"size": int}
+        compiler.Compiler().compile(dsl.pipeline(name="both")(both), str(tmp_path / "both.yaml"))
+        compiled = read_pipeline((tmp_path / "both.yaml").read_text())
+        return run_pipeline(compiled, tmp_path / "run", report=(lines if lines is not None else []).append)
+
+    return run
+
+
+def told(tmp_path: Path) -> dict[str, Any]:
+    return json.loads((tmp_path / "told.json").read_text())
+
+
+def test_the_exit_task_is_told_of_success(handled: Any, tmp_path: Path) -> None:
+    results = handled(GOOD + REPORT)
+    assert sorted(results) == ["close", "work"]
+    assert told(tmp_path)["status"]["state"] == "SUCCEEDED"
+    assert told(tmp_path)["size"] == 3
+
+
+def test_the_exit_task_runs_after_a_failure_and_is_told_of_it(handled: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="work: its command returned 3"):
+        handled("raise SystemExit(3)")
+    status = told(tmp_path)["status"]
+    assert status["state"] == "FAILED"
+    assert "work: its command returned 3" in status["error"]["message"]
+
+
+def test_what_failed_first_is_what_is_raised(handled: Any) -> None:
+    lines: list[str] = []
+    with pytest.raises(InputError, match="work: its command returned 3"):
+        handled("raise SystemExit(3)", "raise SystemExit(4)", lines)
+    assert lines == ["then the exit task failed too: task close: its command returned 4; see the lines above"]
+
+
+def test_a_failing_exit_task_fails_the_run(handled: Any) -> None:
+    with pytest.raises(InputError, match="close: its command returned 4"):
+        handled(GOOD + REPORT, "raise SystemExit(4)")
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

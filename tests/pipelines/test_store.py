@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
 
 import pytest
+from s3_server import Store
 
 from voxveil.errors import InputError
 from voxveil.kubeflow.fan_in import collect, location
@@ -18,83 +14,6 @@ from voxveil.storage.atomic import write_text
 from voxveil.storage.done import finish
 
 pytest.importorskip("boto3", reason="needs the data extra")
-
-
-class Store(ThreadingHTTPServer):
-    """As much of S3 as a reader needs: ListObjectsV2 in pages of two, GET and HEAD."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.requests: list[str] = []
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Store
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        self.server.requests.append(self.path)
-        if "list-type" in url.query:
-            self._answer(200, self._listing(parse_qs(url.query)).encode())
-            return
-        body = self.server.objects.get(unquote(url.path).lstrip("/"))
-        self._answer(404 if body is None else 200, body or b"")
-
-    def _listing(self, query: dict[str, list[str]]) -> str:
-        bucket = unquote(urlsplit(self.path).path).strip("/")
-        prefix = f"{bucket}/{query['prefix'][0]}"
-        keys = sorted(key for key in self.server.objects if key.startswith(prefix))
-        start = int(query.get("continuation-token", ["0"])[0])
-        page, more = keys[start : start + 2], start + 2 < len(keys)
-        contents = "".join(
-            f"<Contents><Key>{escape(key[len(bucket) + 1 :])}</Key></Contents>" for key in page
-        )
-        token = f"<NextContinuationToken>{start + 2}</NextContinuationToken>" if more else ""
-        truncated = f"<IsTruncated>{str(more).lower()}</IsTruncated>"
-        return f"<ListBucketResult>{truncated}{token}{contents}</ListBucketResult>"
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    import os
-
-    for name in list(os.environ):
-        if name.startswith("AWS_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    return monkeypatch
-
-
-@pytest.fixture
-def store(clean: pytest.MonkeyPatch) -> Iterator[Store]:
-    server = Store()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    clean.setenv("AWS_ACCESS_KEY_ID", "key")
-    clean.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def put(store: Store, folder: Path, address: str) -> None:

@@ -41,7 +41,7 @@ LAYERS = (
     ("recordings",),
     ("anonymizer", "report"),
     ("publish", "experiments"),
-    ("comparison", "model_registry", "stack"),
+    ("comparison", "model_registry", "stack", "gate"),
     ("stages",),
     ("kubeflow", "probe"),
     ("commands",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 from voxveil.errors import InputError, MissingExtraError
 
@@ -107,54 +106,7 @@ def run(args: argparse.Namespace) -> int:
         print("\nmost exposed speakers:")
         print(format_speakers(table[:_WORST]).expandtabs(22).rstrip())
     if args.mlflow:
-        print(f"\nMLflow run {_log_to_mlflow(result, args)}")
+        from voxveil.publish.evaluation import publish_evaluation
+
+        print(f"\nMLflow run {publish_evaluation(result, args.attacker, args.scenario, options)}")
     return 0
-
-
-def _log_to_mlflow(result: dict[str, Any], args: argparse.Namespace) -> str:
-    """Log a result as one run; the same result sent twice is the same run. Returns the run's id."""
-    import hashlib
-    import time
-
-    from voxveil.metrics.names import flat_metrics, undefined_metrics
-    from voxveil.storage.atomic import dump_json
-    from voxveil.tracking.client import common_tags, connect
-    from voxveil.tracking.names import PREFIX, finite, short
-    from voxveil.tracking.store import resolve_store
-
-    settings = {
-        "attacker": args.attacker,
-        "scenario": args.scenario,
-        "pav_rule": args.pav_rule,
-        "replicates": str(args.replicates),
-        "seed": str(args.seed),
-    }
-    key = hashlib.sha256(dump_json([result, settings]).encode()).hexdigest()
-    tracker = connect(resolve_store())
-    from mlflow.entities import Metric, Param
-
-    with tracker.burst() as client:
-        known = tracker.find(evaluate_key=key)
-        if known:
-            return str(known[0].info.run_id)
-        # File names may be private, so none is logged; the texts of notes and warnings hold no names.
-        tags = {f"{PREFIX}undefined.{name}": short(text) for name, text in undefined_metrics(result).items()}
-        tags |= {f"{PREFIX}warning.{w['code']}": short(w["text"]) for w in result["warnings"]}
-        run = client.create_run(
-            tracker.experiment_id,
-            tags={**tags, **common_tags()},
-            run_name=f"evaluate {args.attacker} {args.scenario}",
-        )
-        run_id = str(run.info.run_id)
-        now = int(time.time() * 1000)
-        values = finite(flat_metrics(result, args.attacker, args.scenario))
-        client.log_batch(
-            run_id,
-            metrics=[Metric(name, value, now, 0) for name, value in values.items()],
-            params=[Param(name, value) for name, value in settings.items()],
-        )
-        client.log_dict(run_id, result, "evaluate.json")
-        # Last, so that an interrupted run is never found as complete.
-        client.set_tag(run_id, f"{PREFIX}evaluate_key", key)
-        client.set_terminated(run_id)
-    return run_id

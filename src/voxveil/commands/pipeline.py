@@ -1,4 +1,4 @@
-"""``voxveil pipeline``: compile the Kubeflow pipeline, or run it here without Docker."""
+"""``voxveil pipeline``: compile the Kubeflow pipelines, run them here, start them on a server."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from voxveil.errors import InputError
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
-HELP = "Compile the Kubeflow pipeline of this checkout, or run it on this machine."
+HELP = "Compile the Kubeflow pipelines of this checkout; run, start, schedule, show and stop them."
 
 EPILOG = """examples:
   voxveil pipeline compile --params params.yaml --images images.lock.json --out pipeline.yaml
+  voxveil pipeline run --local --params params.yaml --root runs/first            # in containers
   voxveil pipeline run --local --no-docker --params params.yaml --root runs/first
+  export KFP_ENDPOINT=https://kubeflow.example.org/pipeline KFP_NAMESPACE=speech KFP_TOKEN_FILE=token
+  voxveil pipeline submit --params params.yaml
+  voxveil pipeline schedule --cron '0 0 3 * * 1' --name weekly       # Mondays at three
+  voxveil pipeline status                                            # schedules and the newest runs
+  voxveil pipeline status RUN && voxveil pipeline cancel RUN
 
-compile writes two YAML documents: the pipeline, and what Kubernetes needs for it. Upload the file on
-Kubeflow's page, or with 'kfp pipeline create'. Systems and variants are fixed by the params file; values
-may be changed in the parameter 'params' of a run.
+compile writes two YAML documents: the pipeline, and what Kubernetes needs for it. Systems and variants are
+fixed by the params file; submit and schedule compile it, and take images by digest only. Submitting what is
+still running starts nothing; scheduling under the same name replaces the schedule.
 """
 
 
@@ -29,39 +35,113 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compile_.add_argument(
         "--out", type=Path, metavar="FILE", help="where to write (default: standard output)"
     )
-    compile_.add_argument(
-        "--images",
-        type=Path,
-        default=Path("images.lock.json"),
-        metavar="FILE",
-        help='images by digest: {"cpu": ..., "gpu": ...} (%(default)s)',
-    )
     run_ = actions.add_parser("run", help="run the pipeline on this machine")
     run_.add_argument(
         "--local", action="store_true", help="on this machine (the only place this action knows)"
     )
     run_.add_argument(
-        "--no-docker", action="store_true", help="each stage as a process of this Python environment"
+        "--no-docker",
+        action="store_true",
+        help="each stage as a process of this Python environment, not in a container",
+    )
+    for target in ("cpu", "gpu"):
+        run_.add_argument(
+            f"--{target}-image",
+            default=f"voxveil-{target}:1.0",
+            metavar="IMAGE",
+            help="image on this machine, by tag (%(default)s)",
+        )
+    run_.add_argument(
+        "--network",
+        default="none",
+        metavar="NAME",
+        help="Docker network of the containers; host reaches servers on this machine (%(default)s)",
     )
     run_.add_argument(
         "--root", type=Path, required=True, metavar="DIR", help="folder that gets one folder per task"
     )
-    for action in (compile_, run_):
+    submit = actions.add_parser("submit", help="start a run on the server KFP_ENDPOINT")
+    schedule = actions.add_parser("schedule", help="start runs at set times, one at a time")
+    schedule.add_argument(
+        "--cron",
+        metavar="EXPR",
+        help="six fields: second minute hour day month weekday, in the cluster's time zone",
+    )
+    schedule.add_argument("--delete", action="store_true", help="delete the schedule --name instead")
+    status = actions.add_parser("status", help="show schedules and runs, or one run with its failed tasks")
+    status.add_argument("run_name", nargs="?", default="", metavar="RUN", help="id or name")
+    cancel = actions.add_parser("cancel", help="stop a run")
+    cancel.add_argument("run_name", metavar="RUN", help="id or name")
+    step = actions.add_parser("step", help="run one step of a pipeline; only a launcher calls this")
+    step.add_argument("step", metavar="NAME", help="step, e.g. gate")
+    step.add_argument("--executor-input", required=True, metavar="JSON", help="Kubeflow's executor input")
+    for action in (compile_, submit, schedule):
         action.add_argument(
-            "--params",
+            "--images",
             type=Path,
-            default=Path("params.yaml"),
+            default=Path("images.lock.json"),
             metavar="FILE",
-            help="params file (%(default)s)",
+            help='images by digest: {"cpu": ..., "gpu": ...} (%(default)s)',
         )
+    for action in (compile_, run_, submit, schedule):
+        _add_source(action)
+    for action in (run_, submit, schedule):
         action.add_argument(
-            "--project", type=Path, default=Path(), metavar="DIR", help="checkout that holds pipelines/ (.)"
+            "--set",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="argument of the pipeline (repeatable)",
         )
+    for action in (submit, schedule):
+        _add_order(action)
+    for action in (submit, schedule, status, cancel):
+        action.add_argument(
+            "--experiment", default="voxveil", metavar="NAME", help="Kubeflow's experiment (%(default)s)"
+        )
+
+
+def _add_source(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--pipeline",
+        default="train_and_evaluate",
+        metavar="NAME",
+        help="a file of pipelines/ (%(default)s)",
+    )
+    action.add_argument(
+        "--params", type=Path, default=Path("params.yaml"), metavar="FILE", help="params file (%(default)s)"
+    )
+    action.add_argument(
+        "--project", type=Path, default=Path(), metavar="DIR", help="checkout that holds pipelines/ (.)"
+    )
+
+
+def _add_order(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--name", default="", metavar="NAME", help="name of the run or schedule")
+    action.add_argument(
+        "--pipeline-root",
+        default="",
+        metavar="URI",
+        help="where artifacts go (default: as the cluster is set)",
+    )
+    action.add_argument(
+        "--service-account", default="", metavar="NAME", help="of the pods (default: as the cluster is set)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the action; 0 when the file is written or every task is done."""
-    return _compile(args) if args.action == "compile" else _run_local(args)
+    """Run the action; 0 when it is done whole."""
+    if args.action == "compile":
+        return _compile(args)
+    if args.action == "run":
+        return _run_local(args)
+    if args.action == "step":
+        from voxveil.kubeflow.steps.running import run_step
+
+        return run_step(args.step, args.executor_input)
+    from voxveil.commands import pipeline_server
+
+    return pipeline_server.run(args)
 
 
 def _compile(args: argparse.Namespace) -> int:
@@ -70,7 +150,8 @@ def _compile(args: argparse.Namespace) -> int:
     from voxveil.kubeflow.resources import load_images
     from voxveil.storage.atomic import write_text
 
-    text = compile_pipeline(project_root(args.project), load_params(args.params), load_images(args.images))
+    params, images = load_params(args.params), load_images(args.images)
+    text = compile_pipeline(project_root(args.project), params, images, args.pipeline)
     if args.out is None:
         print(text, end="")
     else:
@@ -82,18 +163,26 @@ def _compile(args: argparse.Namespace) -> int:
 def _run_local(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
     from voxveil.kubeflow.compile import compile_pipeline, project_root
-    from voxveil.kubeflow.graph import read_pipeline
+    from voxveil.kubeflow.graph import read_arguments, read_pipeline
     from voxveil.kubeflow.local import run_pipeline
     from voxveil.kubeflow.resources import Images
 
-    if not (args.local and args.no_docker):
-        raise InputError(
-            "pipeline run: only --local --no-docker is there; elsewhere upload the compiled file"
-        )
-    # No image is used; these names only fill the compiled file.
-    images = Images("voxveil-cpu", "voxveil-gpu")
-    text = compile_pipeline(project_root(args.project), load_params(args.params), images)
+    if not args.local:
+        raise InputError("pipeline run: only --local is there; 'pipeline submit' starts a run on a cluster")
+    images = Images(args.cpu_image, args.gpu_image)
+    text = compile_pipeline(project_root(args.project), load_params(args.params), images, args.pipeline)
     pipeline = read_pipeline(text)
-    results = run_pipeline(pipeline, args.root, report=lambda line: print(line, flush=True))
-    print(f"{len(results)} tasks done; the report is in {args.root / 'report' / 'report_files'}")
+
+    def report(line: str) -> None:
+        print(line, flush=True)
+
+    execute = None
+    if not args.no_docker:
+        from voxveil.kubeflow.docker import docker_execute, require_images
+
+        require_images(pipeline)
+        execute = docker_execute(args.root, report, network=args.network)
+    arguments = read_arguments(pipeline, args.set)
+    results = run_pipeline(pipeline, args.root, arguments=arguments, report=report, execute=execute)
+    print(f"{len(results)} tasks done; one folder each in {args.root}")
     return 0

@@ -16,6 +16,7 @@ __all__ = [
     "BundleParams",
     "ContentVariant",
     "EvaluateParams",
+    "GateParams",
     "Params",
     "PitchVariant",
     "PrepareParams",
@@ -292,6 +293,25 @@ class ReportParams:
 
 
 @dataclass(frozen=True)
+class GateParams:
+    """When a newly trained system may become the champion; against a pinned reference on the same trials."""
+
+    system: str = knob("anon_dp", "the system that pipelines/retrain.py trains and gates")
+    scenarios: str = knob("semi_informed", "attack scenarios whose metrics are gated, by commas")
+    replicates: int = knob(1000, "paired speaker bootstraps behind the interval of a loss", low=20)
+    margin_identification_rate: float = knob(5.0, "points; the upper end of the loss must lie below", low=0)
+    margin_linkability: float = knob(0.05, "the upper end of the loss must lie below", low=0)
+    margin_d_ece: float = knob(0.05, "bit; the upper end of the loss must lie below", low=0)
+    margin_errors: float = knob(2.0, "points by which word (or else phone) errors may rise", low=0)
+    bar_identification_rate: float = knob(50.0, "%, with no champion: highest upper end", low=0, high=100)
+    bar_linkability: float = knob(0.5, "with no champion: highest upper end", low=0, high=1)
+    bar_d_ece: float = knob(0.3, "bit, with no champion: highest upper end", low=0)
+    bar_errors: float = knob(
+        80.0, "%, with no champion: highest upper end of word (or else phone) errors", low=0
+    )
+
+
+@dataclass(frozen=True)
 class SystemParams:
     """One anonymization system as a composition of variants."""
 
@@ -324,3 +344,4 @@ class Params:
     report: ReportParams = field(default_factory=ReportParams)
     asi: AsiParams = field(default_factory=AsiParams)
     probe: ProbeParams = field(default_factory=ProbeParams)
+    gate: GateParams = field(default_factory=GateParams)

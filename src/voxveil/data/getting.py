@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,23 @@ from voxveil.data.errors import DataError, one_line
 from voxveil.data.face import Face, manifest_text, parse_face, parse_manifest
 from voxveil.data.place import FOLDER, check_name
 from voxveil.data.rows import Report, corpus_rows
-from voxveil.errors import InputError
+from voxveil.errors import InputError, PrivacyError
 from voxveil.storage.atomic import whole_directory
 
-__all__ = ["get_dataset"]
+__all__ = ["FetchedVersion", "get_dataset", "get_version"]
+
+
+@dataclass(frozen=True)
+class FetchedVersion:
+    """A version of a dataset that was fetched.
+
+    Attributes:
+        face: Its summary.
+        commit: The commit that its revision stood for.
+    """
+
+    face: Face
+    commit: str
 
 
 def get_dataset(repository: str, name: str, revision: str, out: Path, *, report: Report) -> Face:
@@ -39,6 +53,23 @@ def get_dataset(repository: str, name: str, revision: str, out: Path, *, report:
         DataError: No such repository or revision, an object that the remote lacks (named), or a
             remote out of reach.
     """
+    return get_version(repository, name, revision, out, report=report).face
+
+
+def get_version(
+    repository: str,
+    name: str,
+    revision: str,
+    out: Path,
+    *,
+    report: Report | None = None,
+    public_only: bool = False,
+) -> FetchedVersion:
+    """As :func:`get_dataset`; also tells the commit, and may refuse what is not declared public.
+
+    Raises:
+        PrivacyError: ``public_only``, and the dataset is not declared public; no speech was fetched.
+    """
     require_dvc()
     check_name(name)
     if revision.startswith("-") or repository.startswith("-"):
@@ -48,10 +79,13 @@ def get_dataset(repository: str, name: str, revision: str, out: Path, *, report:
     where = f"{repository}@{revision}"
     with _opened(repository, revision) as files:
         face, manifest = _face(files, name, where)
+        if public_only and not face.public:
+            raise PrivacyError(f"{where}: dataset {name} is not declared public ({FOLDER}/{name}.json)")
+        commit = str(files.repo.get_rev())
         with whole_directory(out) as folder:
             _download(files, f"{FOLDER}/{name}", folder, where)
-            _check(folder, out, manifest, where, name, report)
-    return face
+            _check(folder, out, manifest, where, name, report or (lambda _: None))
+    return FetchedVersion(face, commit)
 
 
 @contextmanager

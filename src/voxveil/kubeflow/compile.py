@@ -16,7 +16,7 @@ from voxveil.kubeflow.resources import Images
 
 __all__ = ["compile_pipeline", "project_root"]
 
-_PIPELINE = "pipelines/train_and_evaluate.py"
+_DEFAULT = "train_and_evaluate"
 
 _HEADER = """\
 # {name}: {description}
@@ -33,13 +33,13 @@ def project_root(start: Path) -> Path:
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents):
-        if (folder / _PIPELINE).is_file():
+        if (folder / "pipelines" / f"{_DEFAULT}.py").is_file():
             return folder
-    raise InputError(f"{start}: no {_PIPELINE} here or above; run this in a checkout of voxveil")
+    raise InputError(f"{start}: no pipelines/{_DEFAULT}.py here or above; run this in a checkout of voxveil")
 
 
-def compile_pipeline(root: Path, params: Params, images: Images) -> str:
-    """Return ``train_and_evaluate`` for these parameters as YAML.
+def compile_pipeline(root: Path, params: Params, images: Images, name: str = _DEFAULT) -> str:
+    """Return a pipeline for these parameters as YAML.
 
     Equal arguments give equal text: systems and variants are unrolled by name, and every value
     stands in the default of the one pipeline parameter ``params``.
@@ -48,7 +48,15 @@ def compile_pipeline(root: Path, params: Params, images: Images) -> str:
         root: The checkout.
         params: Complete parameters.
         images: Image of each Dockerfile target.
+        name: Name of its file in ``pipelines/``.
+
+    Raises:
+        InputError: There is no such pipeline.
+        ParamsError: The parameters do not serve it.
     """
+    known = sorted(path.stem for path in (root / "pipelines").glob("*.py"))
+    if name not in known:
+        raise InputError(f"--pipeline {name}: not there; pipelines: {', '.join(known)}")
     if not params.systems:
         raise ParamsError("systems: there are none, so there is nothing to run; add one")
     try:
@@ -56,7 +64,7 @@ def compile_pipeline(root: Path, params: Params, images: Images) -> str:
     except ImportError:
         raise MissingExtraError("kfp", "pipeline") from None
     with _importing_from(root):
-        module = importlib.import_module("pipelines.train_and_evaluate")
+        module = importlib.import_module(f"pipelines.{name}")
     pipeline = module.build(params, placer(root, images))
     with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:
         path = Path(temporary) / "pipeline.yaml"

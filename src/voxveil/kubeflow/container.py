@@ -1,17 +1,17 @@
-"""The container of a stage: one command, whatever the stage."""
+"""The container of a stage or step: one command, whatever it is."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from voxveil.errors import MissingExtraError
-from voxveil.stages.registry import stage_spec
+from voxveil.kubeflow.steps.table import is_step, spec_of
 
 __all__ = ["stage_container"]
 
 
 def stage_container(command: str) -> Any:
-    """Return the ``dsl.ContainerSpec`` of the stage called ``command`` (``train-pitch``).
+    """Return the ``dsl.ContainerSpec`` of the stage or step called ``command`` (``train-pitch``).
 
     The image is a mere name here; a pipeline replaces it by a digest from ``images.lock.json``.
     """
@@ -19,8 +19,9 @@ def stage_container(command: str) -> Any:
         from kfp import dsl
     except ImportError:
         raise MissingExtraError("kfp", "pipeline") from None
-    spec = stage_spec(command)
+    spec = spec_of(command)
+    words = ["voxveil", "pipeline", "step"] if is_step(spec.name) else ["voxveil", "stage"]
     return dsl.ContainerSpec(
         image=f"voxveil-{'gpu' if spec.torch else 'cpu'}",
-        command=["voxveil", "stage", spec.command, "--executor-input", "{{$}}"],
+        command=[*words, spec.command, "--executor-input", "{{$}}"],
     )

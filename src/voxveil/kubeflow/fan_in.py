@@ -15,7 +15,7 @@ from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.store import check_reachable, fetch
 from voxveil.storage.done import require_done
 
-__all__ = ["collect", "location"]
+__all__ = ["collect", "fetch_one", "location"]
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -56,6 +56,19 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
     for system, (uri, digest) in sorted(found.items()):
         fetch(uri, folder / system)
         require_done(folder / system, f"{name} of {system} ({uri})", digest=digest)
+
+
+def fetch_one(entry: str, folder: Path, name: str) -> Path:
+    """Fetch the output that one ``SYSTEM URI DIGEST`` text names into ``folder``, verify and return it.
+
+    Raises:
+        InputError: It is malformed, is not there, or differs from its digest.
+    """
+    _, uri, digest = _parse(entry, name)
+    check_reachable(uri)
+    fetch(uri, folder)
+    require_done(folder, f"{name} ({uri})", digest=digest)
+    return folder
 
 
 def _parse(entry: str, name: str) -> tuple[str, str, str]:

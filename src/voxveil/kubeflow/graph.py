@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +12,19 @@ import yaml
 
 from voxveil.errors import InputError
 
-__all__ = ["Pipeline", "Task", "read_pipeline"]
+__all__ = ["Pipeline", "Task", "read_arguments", "read_pipeline"]
 
 # The C loader is ten times faster on files of thousands of lines.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# Kubeflow's parameter types in Python's and people's words.
+_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "STRUCT": (dict, "an object"),
+    "LIST": (list, "a list"),
+    "BOOLEAN": (bool, "true or false"),
+    "NUMBER_INTEGER": (int, "a whole number"),
+    "NUMBER_DOUBLE": ((int, float), "a number"),
+}
 
 _CHANNEL = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 
@@ -60,19 +70,36 @@ class Task:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A compiled pipeline: its tasks, each after those it depends on, and its default arguments."""
+    """A compiled pipeline.
+
+    Attributes:
+        name: Its name.
+        tasks: Its tasks, each after those it depends on.
+        defaults: Default arguments.
+        parameters: Kubeflow's type of each argument (``STRING``, ``STRUCT``, ...).
+        exit: The task that runs at the end whatever became of the others, None where there is none.
+    """
 
     name: str
     tasks: tuple[Task, ...]
     defaults: Mapping[str, Any]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    exit: Task | None = None
 
-    def resolve(self, task: Task, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
+    def resolve(
+        self,
+        task: Task,
+        arguments: Mapping[str, Any],
+        results: Mapping[str, Any],
+        status: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Return the parameter values of ``task``.
 
         Args:
             task: One of the tasks.
             arguments: Arguments of the pipeline; defaults fill in.
             results: Output parameters by task name.
+            status: For the exit task: what became of the others.
         """
         given = {**self.defaults, **arguments}
         values: dict[str, Any] = {}
@@ -82,6 +109,8 @@ class Pipeline:
             elif "taskOutputParameter" in source:
                 output = source["taskOutputParameter"]
                 values[name] = results[output["producerTask"]][output["outputParameterKey"]]
+            elif "taskFinalStatus" in source and status is not None:
+                values[name] = dict(status)
             elif "runtimeValue" in source:
                 values[name] = source["runtimeValue"]["constant"]
             else:
@@ -102,17 +131,62 @@ def read_pipeline(text: str) -> Pipeline:
         spec = documents[0]
         kubernetes = _kubernetes(documents[1:])
         executors = spec["deploymentSpec"]["executors"]
+        inner, last = _without_exit_handler(spec["root"]["dag"]["tasks"], spec["components"])
         tasks = [
             _task(name, content, spec["components"], executors, kubernetes)
-            for name, content in _ordered(spec["root"]["dag"]["tasks"])
+            for name, content in _ordered(inner)
         ]
+        final = None
+        if last is not None:
+            final = _task(*last, spec["components"], executors, kubernetes)
         inputs = spec["root"].get("inputDefinitions", {}).get("parameters", {})
         defaults = {name: value["defaultValue"] for name, value in inputs.items() if "defaultValue" in value}
-        return Pipeline(spec["pipelineInfo"]["name"], tuple(tasks), defaults)
+        types = {name: str(value.get("parameterType", "")) for name, value in inputs.items()}
+        return Pipeline(spec["pipelineInfo"]["name"], tuple(tasks), defaults, types, final)
     except yaml.YAMLError as error:
         raise InputError(f"pipeline: not valid YAML ({' '.join(str(error).split())})") from None
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise InputError(f"pipeline: not a compiled pipeline ({error!r})") from None
+
+
+def read_arguments(pipeline: Pipeline, settings: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of ``NAME=VALUE`` texts, each of its declared type.
+
+    Raises:
+        InputError: Not of this form, unknown, twice, or of another type.
+    """
+    found: dict[str, Any] = {}
+    for setting in settings:
+        name, separator, text = setting.partition("=")
+        if not separator:
+            raise InputError(f"--set {setting}: must be NAME=VALUE")
+        if name not in pipeline.parameters:
+            known = ", ".join(sorted(pipeline.parameters)) or "none"
+            raise InputError(
+                f"--set {setting}: pipeline {pipeline.name} has no argument {name!r}; it has: {known}"
+            )
+        if name in found:
+            raise InputError(f"--set {setting}: {name} is given twice")
+        found[name] = _value(text, pipeline.parameters[name], setting)
+    return found
+
+
+def _value(text: str, kind: str, setting: str) -> Any:
+    if kind in ("STRING", ""):
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    wanted = _TYPES.get(kind)
+    fits = (
+        wanted is not None
+        and isinstance(value, wanted[0])
+        and (isinstance(value, bool) == (kind == "BOOLEAN"))
+    )
+    if not fits:
+        raise InputError(f"--set {setting}: must be {wanted[1] if wanted else kind} as JSON")
+    return value
 
 
 def _task(
@@ -140,6 +214,41 @@ def _task(
         bool(content.get("cachingOptions", {}).get("enableCache", False)),
         content.get("retryPolicy", {}),
     )
+
+
+def _without_exit_handler(
+    tasks: Mapping[str, Any], components: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], tuple[str, Mapping[str, Any]] | None]:
+    """Return the tasks inside an exit handler, as if they stood in the pipeline itself, and the exit task.
+
+    Kubeflow puts the tasks into a component of their own, whose inputs are the pipeline's arguments
+    under other names.
+    """
+    exits = {name: task for name, task in tasks.items() if _runs_at_the_end(task)}
+    groups = [name for name, task in tasks.items() if "dag" in components[task["componentRef"]["name"]]]
+    if not exits:
+        return tasks, None
+    if len(exits) != 1 or len(groups) != 1 or len(tasks) != 2:
+        raise InputError("pipeline: more than one exit handler, or tasks beside it, need a Kubeflow server")
+    ((name, last),) = exits.items()
+    group = tasks[groups[0]]
+    given = group.get("inputs", {}).get("parameters", {})
+    inner = {}
+    for each, task in components[group["componentRef"]["name"]]["dag"]["tasks"].items():
+        inputs = dict(task.get("inputs", {}))
+        inputs["parameters"] = {
+            parameter: given[source["componentInputParameter"]]
+            if "componentInputParameter" in source
+            else source
+            for parameter, source in inputs.get("parameters", {}).items()
+        }
+        inner[each] = {**task, "inputs": inputs}
+    # It waits for the group, which is no more, and its trigger is what made it the last.
+    return inner, (name, {key: value for key, value in last.items() if key != "triggerPolicy"})
+
+
+def _runs_at_the_end(task: Mapping[str, Any]) -> bool:
+    return bool(task.get("triggerPolicy", {}).get("strategy") == "ALL_UPSTREAM_TASKS_COMPLETED")
 
 
 def _kubernetes(documents: list[Any]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Run a compiled pipeline on this machine without Docker: each command as a subprocess.
+"""Run a compiled pipeline on this machine: each command as a subprocess, or in a container.
 
 It does what Kubeflow's launcher does with the compiled file, and then looks for itself at what
 a task left behind: a task counts as done only if its command returned 0, every declared output
@@ -16,12 +16,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError
+from voxveil.errors import InputError, VoxveilError
 from voxveil.kubeflow.graph import Pipeline, Task
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
 
-__all__ = ["check_outputs", "executor_input", "run_pipeline"]
+__all__ = ["Execute", "check_outputs", "executor_input", "run_pipeline", "task_environment"]
+
+#: Runs the command of a task with its message.
+Execute = Callable[[Task, Mapping[str, Any]], None]
 
 
 def run_pipeline(
@@ -30,6 +33,7 @@ def run_pipeline(
     *,
     arguments: Mapping[str, Any] | None = None,
     report: Callable[[str], None] = print,
+    execute: Execute | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run every task and return the output parameters of each by task name.
 
@@ -38,25 +42,64 @@ def run_pipeline(
         root: Folder that gets one folder per task; made if need be.
         arguments: Arguments of the pipeline; its defaults fill in.
         report: Called with one line per finished task.
+        execute: Runs the command of a task; as a process of this environment unless given.
 
     Raises:
-        InputError: A task failed or left less than it declares; the tasks after it were not started.
+        InputError: A task failed or left less than it declares; the tasks after it were not started, except
+            the exit task.
     """
     root = Path(root).resolve()
     root.mkdir(parents=True, exist_ok=True)
-    results: dict[str, dict[str, Any]] = {}
-    artifacts: dict[str, dict[str, Any]] = {}
-    for task in pipeline.tasks:
-        folder = root / task.name
+    run = execute or (lambda task, message: _execute(task, message, root))
+    progress = _Progress(pipeline, root, arguments or {}, run, report)
+    try:
+        for task in pipeline.tasks:
+            progress.run(task)
+    except (Exception, KeyboardInterrupt) as error:
+        state = "CANCELED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+        try:
+            progress.end({"state": state, "error": {"code": 2, "message": str(error)}})
+        except VoxveilError as second:
+            # What failed first is what people must read.
+            report(f"then the exit task failed too: {second}")
+        raise
+    progress.end({"state": "SUCCEEDED"})
+    return progress.results
+
+
+class _Progress:
+    """What the tasks of a run have given so far."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        root: Path,
+        arguments: Mapping[str, Any],
+        execute: Execute,
+        report: Callable[[str], None],
+    ) -> None:
+        self._pipeline, self._root, self._arguments = pipeline, root, arguments
+        self._execute, self._report = execute, report
+        self._artifacts: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, dict[str, Any]] = {}
+
+    def run(self, task: Task, status: Mapping[str, Any] | None = None) -> None:
+        """Run one task and take what it left, if that is whole."""
+        folder = self._root / task.name
         folder.mkdir(exist_ok=True)
-        message = executor_input(task, pipeline.resolve(task, arguments or {}, results), artifacts, folder)
+        values = self._pipeline.resolve(task, self._arguments, self.results, status)
+        message = executor_input(task, values, self._artifacts, folder)
         # An old message would be taken for the new one if the task wrote none.
         (folder / "executor_output.json").unlink(missing_ok=True)
         started = time.monotonic()
-        _execute(task, message, root)
-        results[task.name], artifacts[task.name] = check_outputs(task, message)
-        report(f"{task.title}: done in {time.monotonic() - started:.1f} s")
-    return results
+        self._execute(task, message)
+        self.results[task.name], self._artifacts[task.name] = check_outputs(task, message)
+        self._report(f"{task.title}: done in {time.monotonic() - started:.1f} s")
+
+    def end(self, status: Mapping[str, Any]) -> None:
+        """Run the exit task, if there is one."""
+        if self._pipeline.exit is not None:
+            self.run(self._pipeline.exit, {**status, "pipelineTaskName": "exit-handler-1"})
 
 
 def executor_input(
@@ -126,8 +169,11 @@ def _execute(task: Task, message: Mapping[str, Any], root: Path) -> None:
     text = json.dumps(message, allow_nan=False)
     command = [text if word == "{{$}}" else word for word in task.command]
     timeout = int(task.kubernetes.get("activeDeadlineSeconds", 0)) or None
+    environment = task_environment(task, root, os.environ)
+    places = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    environment["PATH"] = os.pathsep.join(places)
     try:
-        done = subprocess.run(command, env=_environment(task, root), timeout=timeout, check=False)
+        done = subprocess.run(command, env=environment, timeout=timeout, check=False)
     except FileNotFoundError:
         raise InputError(f"task {task.title}: no command {command[0]!r} on this machine") from None
     except subprocess.TimeoutExpired:
@@ -136,12 +182,15 @@ def _execute(task: Task, message: Mapping[str, Any], root: Path) -> None:
         raise InputError(f"task {task.title}: its command returned {done.returncode}; see the lines above")
 
 
-def _environment(task: Task, root: Path) -> dict[str, str]:
-    """Return the variables of a task: this process's, then the file's, then what a volume would give."""
-    environment = {**os.environ, **task.environment}
-    environment["PATH"] = os.pathsep.join(
-        [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
-    )
+def task_environment(task: Task, root: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a task: those given, then the file's, then what a volume would give.
+
+    Args:
+        task: The task.
+        root: Folder of the run; checkpoints and the register of releases go there.
+        given: Variables of the machine.
+    """
+    environment = {**given, **task.environment}
     if "VOXVEIL_CHECKPOINTS" in task.environment:
         environment["VOXVEIL_CHECKPOINTS"] = str(root / "checkpoints")
     environment.setdefault("VOXVEIL_LEDGER", str(root / "ledger"))

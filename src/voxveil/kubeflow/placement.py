@@ -7,9 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.kubeflow.resources import Images, Resources, load_resources
-from voxveil.stages.registry import StageSpec, stage_spec
+from voxveil.kubeflow.steps.table import spec_of
+from voxveil.stages.registry import StageSpec
 
-__all__ = ["CHECKPOINTS", "CHECKPOINT_CLAIM", "CONFIG_MAP", "SECRET", "STAGE_LABEL", "Place", "placer"]
+__all__ = [
+    "CHECKPOINTS",
+    "CHECKPOINT_CLAIM",
+    "CONFIG_MAP",
+    "SECRET",
+    "STAGE_LABEL",
+    "TRACKING_SECRET",
+    "WEBHOOK_SECRET",
+    "Place",
+    "placer",
+]
 
 #: Label of every pod: the stem of its stage.
 STAGE_LABEL = "voxveil/stage"
@@ -17,6 +28,8 @@ STAGE_LABEL = "voxveil/stage"
 #: Objects of the cluster that pods refer to by name (infra/ makes them); never their content.
 CONFIG_MAP = "voxveil"
 SECRET = "voxveil-store"  # noqa: S105 - the name of a Kubernetes object
+TRACKING_SECRET = "voxveil-mlflow"  # noqa: S105 - the name of a Kubernetes object
+WEBHOOK_SECRET = "voxveil-webhook"  # noqa: S105 - the name of a Kubernetes object
 CHECKPOINT_CLAIM = "voxveil-checkpoints"
 
 #: Where the volume of checkpoints is mounted.
@@ -32,6 +45,15 @@ _TRACKING_CONFIG = {
     "MLFLOW_TRACKING_URI": "MLFLOW_TRACKING_URI",
     "MLFLOW_EXPERIMENT_NAME": "MLFLOW_EXPERIMENT_NAME",
 }
+_TRACKING_SECRET = {
+    "MLFLOW_TRACKING_USERNAME": "MLFLOW_TRACKING_USERNAME",
+    "MLFLOW_TRACKING_PASSWORD": "MLFLOW_TRACKING_PASSWORD",
+}
+
+# Beside training: what speaks to MLflow, to the S3 store, and to people.
+_TRACKED = ("report", "gate", "register", "evaluate_scores", "close_run")
+_STORED = ("anonymize", "prepare_revision", "gate", "register", "evaluate_scores")
+_TELLING = ("gate", "close_run")
 _LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
 
 #: Takes a task, the stem of its stage and its key; returns the task.
@@ -48,7 +70,7 @@ def placer(root: Path, images: Images) -> Place:
     known: dict[str, Resources] = {}
 
     def place(task: Any, stage: str, key: str = "") -> Any:
-        spec = stage_spec(stage)
+        spec = spec_of(stage)
         if stage not in known:
             known[stage] = load_resources(root / "components" / spec.name / "resources.yaml")
         resources = known[stage]
@@ -97,11 +119,15 @@ def _connect(task: Any, spec: StageSpec) -> None:
     if trains:
         kubernetes.mount_pvc(task, CHECKPOINT_CLAIM, CHECKPOINTS)
         task.set_env_variable("VOXVEIL_CHECKPOINTS", CHECKPOINTS)
-    if trains or spec.name == "report":
+    if trains or spec.name in _TRACKED:
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _TRACKING_CONFIG)
+        # A server without users needs no password.
+        kubernetes.use_secret_as_env(task, TRACKING_SECRET, _TRACKING_SECRET, optional=True)
         kubernetes.use_field_path_as_env(task, "KFP_RUN_ID", "metadata.labels['pipeline/runid']")
     if spec.name == "anonymize":
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _LEDGER_CONFIG)
-    if spec.name == "anonymize" or any(port.many for port in spec.inputs):
+    if spec.name in _STORED or any(port.many for port in spec.inputs):
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _STORE_CONFIG)
         kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
+    if spec.name in _TELLING:
+        kubernetes.use_secret_as_env(task, WEBHOOK_SECRET, {"url": "VOXVEIL_WEBHOOK"}, optional=True)

@@ -71,7 +71,7 @@ def publish(
         tags[f"{PREFIX}exp"] = experiment
     if commit:
         tags["mlflow.source.git.commit"] = commit
-    parent, complete = _open(tracker, plan, tags)
+    parent, complete = _adopt(tracker, plan, tags) or _open(tracker, plan, tags)
     if not complete:
         _complete(tracker, plan, parent, tags)
     link_training(tracker, parent, key, training or {})
@@ -97,6 +97,27 @@ def _known_key(tracker: Tracker, results: str) -> str:
         if found:
             return str(found[0].data.tags[f"{PREFIX}run_key"])
     return key
+
+
+def _adopt(tracker: Tracker, plan: Plan, tags: Mapping[str, str]) -> tuple[str, bool] | None:
+    """Take the run that Kubeflow's backend opened for this pipeline run as the parent, if there is one.
+
+    Elsewhere a run named by ``MLFLOW_RUN_ID`` is somebody's own, and becomes a parent tag only. So does one
+    of another experiment: nothing of ours would be found beside it.
+    """
+    run_id = os.environ.get("MLFLOW_RUN_ID", "")
+    if not run_id or not os.environ.get("KFP_RUN_ID"):
+        return None
+    with tracker.burst() as client:
+        run = client.get_run(run_id)
+        if str(run.info.experiment_id) != tracker.experiment_id:
+            return None
+        wanted = {f"{PREFIX}{name}": value for name, value in plan.identity.items()}
+        wanted |= {name: value for name, value in tags.items() if name != "mlflow.parentRunId"}
+        for name, value in {**wanted, "mlflow.runName": plan.name}.items():
+            if run.data.tags.get(name) != value:
+                client.set_tag(run_id, name, value)
+    return run_id, run.data.tags.get(f"{PREFIX}sent") == plan.digest
 
 
 def _open(tracker: Tracker, plan: Plan, tags: Mapping[str, str]) -> tuple[str, bool]:

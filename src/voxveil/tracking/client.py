@@ -88,7 +88,7 @@ def connect(store: Store) -> Tracker:
 
 
 def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the tags every run of ours carries: code version, DVC experiment, parent run."""
+    """Return the tags every run of ours carries: code version, DVC experiment, Kubeflow run, parent run."""
     env = os.environ if environ is None else environ
     tags = {
         "mlflow.source.name": "voxveil",
@@ -96,6 +96,7 @@ def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
         "mlflow.parentRunId": env.get("MLFLOW_RUN_ID", ""),
         f"{PREFIX}exp": env.get("DVC_EXP_NAME", ""),
         f"{PREFIX}baseline": env.get("DVC_EXP_BASELINE_REV", ""),
+        f"{PREFIX}kfp_run": env.get("KFP_RUN_ID", ""),
     }
     commit = git_commit()
     if commit:

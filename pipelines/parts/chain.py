@@ -1,0 +1,104 @@
+"""The tasks from prepared speech to the metrics of every system, shared by the pipelines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from components.anonymize.component import anonymize
+from components.bundle.component import bundle
+from components.evaluate.component import evaluate
+from components.report.component import report
+from components.score.component import score
+from components.train_attacker.component import train_attacker
+from components.train_content.component import train_content
+from components.train_pitch.component import train_pitch
+from components.train_speaker.component import train_speaker
+from components.train_synthesis.component import train_synthesis
+from components.train_vocoder.component import train_vocoder
+from components.transcribe.component import transcribe
+
+from voxveil.config import Params, original_system
+
+
+@dataclass
+class System:
+    """The tasks of one system that later tasks take from."""
+
+    model: Any
+    speech: Any
+    scores: Any
+    measured: Any
+
+
+def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -> dict[str, System]:
+    """Train, anonymize, attack and measure every system; the report comes last.
+
+    Args:
+        params: The pipeline's parameter.
+        values: Parameters whose names shape the graph.
+        place: Gives a task its image, resources and node.
+        corpus: A task with the outputs of prepare.
+    """
+    public = take("public", corpus)
+    private = take("private", corpus)
+
+    pitch = {
+        name: place(train_pitch(params=params, key=name, **public), "train_pitch", name)
+        for name in sorted(values.train_pitch.variants)
+    }
+    content = {
+        name: place(train_content(params=params, key=name, **public), "train_content", name)
+        for name in sorted(values.train_content.variants)
+    }
+    speaker = take("speaker", place(train_speaker(params=params, **public), "train_speaker"), "model")
+    vocoder = take("vocoder", place(train_vocoder(params=params, **public), "train_vocoder"), "model")
+    recognizer = take("recognizer", content[values.transcribe.variant], "model")
+
+    systems: dict[str, System] = {}
+    original = original_system(values)
+    original_attacker: dict[str, Any] = {}
+    # The original first: its attacker serves the scenarios in which nobody trains anew.
+    for system, parts in sorted(values.systems.items(), key=lambda each: (each[0] != original, each[0])):
+        own = {"params": params, "key": system}
+        extractors = {
+            **take("pitch", pitch[parts.pitch], "model"),
+            **take("content", content[parts.content], "model"),
+            **speaker,
+        }
+        acoustic = place(train_synthesis(**own, **public, **extractors), "train_synthesis", system)
+        parts_of_model = {**extractors, **vocoder, **take("synthesis", acoustic, "model")}
+        model = place(bundle(**own, **parts_of_model), "bundle", system)
+        speech = place(anonymize(**own, **take("model", model), **public, **private), "anonymize", system)
+        attacker = place(train_attacker(**own, **take("attacker", speech)), "train_attacker", system)
+
+        released = take("released", speech)
+        if system == original:
+            original_attacker = take("original_attacker", attacker, "model")
+        scores = place(
+            score(**own, **take("attacker", attacker, "model"), **original_attacker, **released, **private),
+            "score",
+            system,
+        )
+        transcripts = place(transcribe(**own, **recognizer, **released, **private), "transcribe", system)
+        measured = place(
+            evaluate(**own, **take("scores", scores), **take("transcripts", transcripts), **released),
+            "evaluate",
+            system,
+        )
+        systems[system] = System(model, speech, scores, measured)
+
+    place(
+        report(
+            params=params,
+            metrics=[each.measured.outputs["metrics_location"] for each in systems.values()],
+            samples=[each.speech.outputs["samples_location"] for each in systems.values()],
+        ),
+        "report",
+    )
+    return systems
+
+
+def take(name: str, task: Any, output: str = "") -> dict[str, Any]:
+    """Return the arguments that hand an output of ``task``, with its digest, to the input ``name``."""
+    output = output or name
+    return {name: task.outputs[output], f"{name}_digest": task.outputs[f"{output}_digest"]}

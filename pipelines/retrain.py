@@ -1,0 +1,108 @@
+"""Scheduled retraining: fetch a version of the data, train, attack, gate, register, move the alias.
+
+It trains one system beside the original, ``gate.system`` of the parameters, and takes public data
+only. The gate always says why; a candidate that is kept is no failure of the run.
+"""
+
+import dataclasses
+from typing import Any
+
+from components.close_run.component import close_run
+from components.gate.component import gate
+from components.prepare_revision.component import prepare_revision
+from components.register.component import register
+from kfp import dsl
+from pipelines.parts.chain import chain, take
+
+from voxveil.config import Params, original_system
+from voxveil.config.compose import to_mapping
+from voxveil.errors import ParamsError, PrivacyError
+from voxveil.kubeflow.placement import Place
+
+NAME = "voxveil-retrain"
+DESCRIPTION = "Train on a version of a public dataset; a better system becomes the champion."
+
+
+def build(values: Params, place: Place) -> Any:
+    """Return the pipeline.
+
+    Args:
+        values: Parameters; ``gate.system`` names the system, its values are defaults of ``params``.
+        place: Gives a task its image, resources and node.
+
+    Raises:
+        PrivacyError: ``prepare.public`` is false.
+        ParamsError: There is no such system.
+    """
+    if not values.prepare.public:
+        raise PrivacyError(
+            "prepare.public: must be true; data not declared public are not trained on by a schedule"
+        )
+    values = only(values, values.gate.system)
+    original = original_system(values)
+
+    @dsl.pipeline(name=NAME, description=DESCRIPTION)
+    def retrain(
+        repository: str,
+        dataset: str,
+        revision: str,
+        registered_model: str,
+        model_store: str,
+        params: dict = to_mapping(values),  # noqa: B008
+    ):
+        with dsl.ExitHandler(place(close_run(params=params), "close_run")):
+            corpus = place(
+                prepare_revision(params=params, repository=repository, dataset=dataset, revision=revision),
+                "prepare_revision",
+            )
+            systems = chain(params, values, place, corpus)
+            name = values.gate.system
+            candidate = systems[name]
+            own = {"params": params, "key": name, "registered_model": registered_model}
+            decision = place(
+                gate(
+                    **own,
+                    **take("metrics", candidate.measured),
+                    **take("scores", candidate.scores),
+                    **take("original", systems[original].measured, "metrics"),
+                ),
+                "gate",
+                name,
+            )
+            place(
+                register(
+                    **own,
+                    model_store=model_store,
+                    repository=repository,
+                    commit=corpus.outputs["commit"],
+                    **take("model", candidate.model),
+                    **take("decision", decision),
+                ),
+                "register",
+                name,
+            )
+
+    return retrain
+
+
+def only(values: Params, name: str) -> Params:
+    """Return the parameters with this system, the original, and the variants these two use."""
+    original = original_system(values)
+    if name not in values.systems or name == original:
+        known = ", ".join(sorted(set(values.systems) - {original})) or "none"
+        raise ParamsError(
+            f"gate.system: {name!r} is no anonymized system of these params; they have: {known}"
+        )
+    systems = {each: values.systems[each] for each in sorted({name, original})}
+    pitch = {each.pitch for each in systems.values()}
+    content = {each.content for each in systems.values()} | {values.transcribe.variant}
+    variants = {
+        section: {each: getattr(values, section).variants[each] for each in sorted(used)}
+        for section, used in (("train_pitch", pitch), ("train_content", content))
+    }
+    return dataclasses.replace(
+        values,
+        systems=systems,
+        train_pitch=dataclasses.replace(values.train_pitch, variants=variants["train_pitch"]),
+        train_content=dataclasses.replace(values.train_content, variants=variants["train_content"]),
+    )

@@ -1,0 +1,153 @@
+"""Both ends of a task: what Kubeflow's launcher tells it, and what it tells the launcher.
+
+Kubeflow's cache key holds parameters and the names of artifacts, not their content. So each
+stage outputs the digest of what it wrote as a parameter, and its consumers take that parameter
+and refuse an artifact that differs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from voxveil.config import Params
+from voxveil.errors import InputError, ParamsError
+from voxveil.kubeflow.executor import Artifact, ExecutorInput
+from voxveil.kubeflow.fan_in import collect, location
+from voxveil.stages.registry import Port, StageSpec
+from voxveil.storage.atomic import read_json, write_json
+from voxveil.storage.done import Done
+
+__all__ = [
+    "check_output_parameters",
+    "files_artifact",
+    "named_artifact",
+    "params_mapping",
+    "read_inputs",
+    "write_output",
+]
+
+
+def files_artifact(port: Port) -> str:
+    """Return the name of the artifact that holds an output's folder.
+
+    Kubeflow shows an HTML artifact only if it is one file: there the artifact named as the
+    output holds the page, and the whole folder is the artifact ``NAME_files``.
+    """
+    return f"{port.name}_files" if port.kind == "HTML" else port.name
+
+
+def params_mapping(call: ExecutorInput) -> dict[str, Any]:
+    """Return the parameter ``params`` as an object, which some launchers pass as text."""
+    value = call.parameters.get("params")
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ParamsError(f"parameter params: not valid JSON ({error})") from None
+    if not isinstance(value, dict):
+        got = "nothing" if value is None else reprlib.repr(value)
+        raise ParamsError(f"parameter params: must be an object with every section, got {got}")
+    return value
+
+
+def named_artifact(artifacts: Mapping[str, Artifact], spec: StageSpec, name: str) -> Artifact:
+    """Return an artifact that must be there."""
+    if name not in artifacts:
+        raise InputError(f"stage {spec.command}: the executor input has no artifact {name!r}")
+    return artifacts[name]
+
+
+def check_output_parameters(call: ExecutorInput, spec: StageSpec, values: Sequence[str] = ()) -> None:
+    """Refuse a component that waits for what is never reported.
+
+    Args:
+        call: The message.
+        spec: The stage or step.
+        values: Output parameters beside digests and locations.
+    """
+    folders = [port.name for port in spec.outputs if not port.copy_of]
+    known = {f"{name}_{what}" for name in folders for what in ("digest", "location")} | set(values)
+    unknown = [name for name in call.output_parameters if name not in known]
+    if unknown:
+        raise InputError(f"stage {spec.command}: has no output parameter {', '.join(unknown)}")
+
+
+def read_inputs(
+    call: ExecutorInput, spec: StageSpec, params: Params, temporary: Path
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Return the folder of each input, and the digests its producers reported."""
+    folders: dict[str, Path] = {}
+    digests: dict[str, str] = {}
+    for port in spec.inputs:
+        if port.many:
+            folders[port.name] = temporary / port.name
+            entries = call.parameters.get(port.name)
+            collect(entries, folders[port.name], port.name, list(params.systems))
+            continue
+        folders[port.name] = named_artifact(call.inputs, spec, port.name).path
+        digest = call.parameters.get(f"{port.name}_digest")
+        if not isinstance(digest, str) or not digest:
+            raise InputError(f"stage {spec.command}: parameter {port.name}_digest is missing, got {digest!r}")
+        digests[port.name] = digest
+    return folders, digests
+
+
+def write_output(
+    call: ExecutorInput,
+    spec: StageSpec,
+    key: str,
+    done: Mapping[str, Done],
+    outputs: Mapping[str, Artifact],
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Write ``executor_output.json``: digests, locations and metadata of every output.
+
+    Args:
+        call: The message.
+        spec: The stage or step.
+        key: System or variant.
+        done: Completion record of each output folder.
+        outputs: Artifact of each output.
+        more: Further output parameters.
+    """
+    values: dict[str, str] = dict(more or {})
+    for name, record in done.items():
+        values[f"{name}_digest"] = record.digest
+        values[f"{name}_location"] = location(key, outputs[name].uri, record.digest)
+    artifacts = {}
+    for port in spec.outputs:
+        artifact = outputs[port.name]
+        metadata = _metadata(port, spec, key, artifact.path, done.get(port.name))
+        artifacts[files_artifact(port)] = _runtime_artifact(artifact, metadata)
+        if port.kind == "HTML":
+            artifacts[port.name] = _runtime_artifact(call.outputs[port.name], {"stage": spec.name})
+    content = {
+        "parameterValues": {name: values[name] for name in call.output_parameters},
+        "artifacts": artifacts,
+    }
+    write_json(call.output_file, content)
+
+
+def _runtime_artifact(artifact: Artifact, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {"artifacts": [{"name": artifact.name, "uri": artifact.uri, "metadata": dict(metadata)}]}
+
+
+def _metadata(port: Port, spec: StageSpec, key: str, path: Path, done: Done | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"stage": spec.name, "secrecy": port.secrecy}
+    if key:
+        facts["key"] = key
+    if done:
+        facts |= {"digest": done.digest, "files": len(done.files)}
+    if port.kind == "Metrics" and port.copy_of:
+        # A number that is not finite would be refused when Kubeflow stores the metadata.
+        facts |= {name: value for name, value in read_json(path).items() if _is_number(value)}
+    return facts
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

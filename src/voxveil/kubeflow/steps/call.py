@@ -1,0 +1,76 @@
+"""What a step is given, and how it leaves a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxveil.config import Params
+from voxveil.errors import InputError
+from voxveil.kubeflow.fan_in import location
+from voxveil.storage.atomic import whole_directory, write_json
+from voxveil.storage.done import Done, finish
+
+__all__ = ["StepCall", "StepResult"]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step left.
+
+    Attributes:
+        done: Completion record of each output.
+        values: Output parameters beside the digests.
+    """
+
+    done: Mapping[str, Done]
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class StepCall:
+    """One call of one step.
+
+    Attributes:
+        step: Its name.
+        key: System, empty for steps without one.
+        params: All checked parameters.
+        parameters: Every input parameter.
+        inputs: Finished input folders by port name, verified.
+        uris: Where each input lies in the store.
+        digests: Digest of each input.
+        outputs: Where each output goes.
+    """
+
+    step: str
+    key: str
+    params: Params
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    uris: Mapping[str, str]
+    digests: Mapping[str, str]
+    outputs: Mapping[str, Path]
+
+    def text(self, name: str) -> str:
+        """Return a parameter that must be a text and not empty.
+
+        Raises:
+            InputError: It is not.
+        """
+        value = self.parameters.get(name)
+        if not isinstance(value, str) or not value.strip():
+            raise InputError(f"step {self.step}: parameter {name} must be a text, got {value!r}")
+        return value.strip()
+
+    def location(self, port: str) -> str:
+        """Return ``SYSTEM URI DIGEST`` of an input."""
+        return location(self.key, self.uris[port], self.digests[port])
+
+    def leave(self, port: str, file: str, content: Any, values: Mapping[str, str]) -> StepResult:
+        """Write one JSON file as the output ``port``, whole or not at all."""
+        with whole_directory(self.outputs[port]) as folder:
+            write_json(folder / file, content)
+            done = finish(folder, self.step, self.key or None, port)
+        return StepResult({port: done}, values)

@@ -1,0 +1,74 @@
+"""Run one step as Kubeflow's launcher asks: the same ends as a stage, another middle."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+from pathlib import Path
+
+from voxveil.config import parse_params
+from voxveil.errors import InputError
+from voxveil.kubeflow.adapter import check_keys
+from voxveil.kubeflow.ends import (
+    check_output_parameters,
+    named_artifact,
+    params_mapping,
+    read_inputs,
+    write_output,
+)
+from voxveil.kubeflow.executor import ExecutorInput
+from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.kubeflow.steps.table import STEP_VALUES, is_step, spec_of
+from voxveil.storage.done import require_done
+
+__all__ = ["run_step"]
+
+
+def run_step(name: str, executor_input_json: str) -> int:
+    """Run a step.
+
+    Args:
+        name: Its name, or its command name.
+        executor_input_json: What the launcher put in place of ``{{$}}``.
+
+    Returns:
+        0 when every output and ``executor_output.json`` are in place.
+
+    Raises:
+        VoxveilError: Nothing was written.
+    """
+    spec = spec_of(name)
+    if not is_step(spec.name):
+        raise InputError(f"{name} is a stage; run it by 'voxveil stage {spec.command}'")
+    call = ExecutorInput.parse(executor_input_json)
+    params = parse_params(params_mapping(call), complete=True)
+    key = str(call.parameters.get("key", ""))
+    check_output_parameters(call, spec, STEP_VALUES[spec.name])
+    outputs = {port.name: named_artifact(call.outputs, spec, port.name) for port in spec.outputs}
+    with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
+        inputs, digests = read_inputs(call, spec, params, Path(scratch))
+        check_keys(spec, key, params, inputs)
+        for port in spec.inputs:
+            done = require_done(inputs[port.name], port.name, digest=digests[port.name])
+            if done.stage != port.made_by:
+                raise InputError(
+                    f"input {port.name}: must be output of {port.made_by}, is output of {done.stage}"
+                )
+        module = importlib.import_module(f"voxveil.kubeflow.steps.{spec.name}")
+        result: StepResult = module.run(
+            StepCall(
+                spec.name,
+                key,
+                params,
+                call.parameters,
+                inputs,
+                {port: call.inputs[port].uri for port in inputs},
+                digests,
+                {port: artifact.path for port, artifact in outputs.items()},
+            )
+        )
+    write_output(call, spec, key, result.done, outputs, result.values)
+    for output, record in result.done.items():
+        print(f"{spec.command}: {output}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
+    return 0
