@@ -189,8 +189,8 @@ def _larger(ours: Promised, theirs: Promised) -> str:
         return "the units cannot be compared"
     if _UNITS.index(ours.unit) < _UNITS.index(theirs.unit):
         return "the unit covers less"
-    if ours.epsilon > theirs.epsilon * (1 + _ROUNDING):
-        return "epsilon is larger"
+    if ours.size > theirs.size * (1 + _ROUNDING):
+        return "epsilon is larger" if ours.rho is None else "rho is larger"
     return "delta is larger" if ours.delta > theirs.delta else ""
 
 
@@ -249,7 +249,8 @@ def _error_name(name: str) -> str:
 
 def _promise(promised: Promised) -> str:
     delta = f", delta {promised.delta:g}" if promised.delta else ""
-    return f"epsilon {promised.epsilon:g} per {promised.unit}{delta}"
+    size = f"epsilon {promised.epsilon:g}" if promised.rho is None else f"zCDP rho {promised.rho:g}"
+    return f"{size} per {promised.unit}{delta}"
 
 
 def _text(value: float, unit: str) -> str:

@@ -41,16 +41,23 @@ class Promised:
     """The privacy loss of one stream, or of a whole utterance.
 
     Attributes:
-        epsilon: In nat; infinite where nothing is promised.
+        epsilon: In nat; infinite where nothing is promised, and under zCDP.
         unit: ``utterance`` or ``vector``.
         delta: 0 for pure differential privacy.
-        measure: What epsilon bounds.
+        measure: ``pure`` or ``zcdp``.
+        rho: Under zCDP, what it bounds.
     """
 
     epsilon: float
     unit: str
     delta: float = 0.0
     measure: str = "pure"
+    rho: float | None = None
+
+    @property
+    def size(self) -> float:
+        """Epsilon, or rho: of promises of one measure and unit the larger is weaker."""
+        return self.epsilon if self.rho is None else self.rho
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,13 @@ def _name(attack: Mapping[str, Any]) -> str:
 
 def _promised(loss: Mapping[str, Any]) -> Promised:
     epsilon = math.inf if loss["epsilon"] == "inf" else float(loss["epsilon"])
+    rho = loss.get("rho")
     return Promised(
-        epsilon, str(loss["unit"]), float(loss.get("delta", 0.0)), str(loss.get("measure", "pure"))
+        epsilon,
+        str(loss["unit"]),
+        float(loss.get("delta", 0.0)),
+        str(loss.get("measure", "pure")),
+        None if rho is None else float(rho),
     )
 
 

@@ -43,6 +43,11 @@ def held(candidate: Evidence, loss: Any = SMALL, **changes: Any) -> Decision:
     return decide(candidate, RULES, **given)
 
 
+def rho(size: float) -> Promised:
+    """Return a promise under zCDP, whose epsilon is infinite."""
+    return Promised(math.inf, "utterance", 1e-5, "zcdp", size)
+
+
 def failed(decision: Decision) -> list[str]:
     assert not decision.promote
     assert decision.reason.startswith("kept: ")
@@ -164,7 +169,8 @@ def test_a_champion_without_a_pinned_reference_is_kept() -> None:
         (Promised(1.0, "vector"), Promised(10.0, "utterance"), "the unit covers less"),
         (Promised(1.0, "speaker"), Promised(1.0, "utterance"), "the units cannot be compared"),
         (Promised(9.0, "utterance", 1e-5), Promised(10.0, "utterance"), "delta is larger"),
-        (Promised(9.0, "utterance", 0.0, "renyi"), Promised(10.0, "utterance"), "cannot be compared"),
+        (rho(0.2), Promised(10.0, "utterance"), "the measures zcdp and pure cannot be compared"),
+        (rho(0.3), rho(0.2), "zCDP rho 0.2 per utterance, delta 1e-05: rho is larger"),
     ],
 )
 def test_a_weaker_promise_is_kept(ours: Promised, theirs: Promised, why: str) -> None:
@@ -181,6 +187,7 @@ def test_a_weaker_promise_is_kept(ours: Promised, theirs: Promised, why: str) ->
         (Promised(9.0, "utterance", 1e-6), Promised(10.0, "utterance", 1e-6)),
         (Promised(10.0, "utterance"), Promised(10.0, "vector")),
         (Promised(math.inf, "utterance"), Promised(math.inf, "utterance")),
+        (rho(0.2), rho(0.2)),
         (Promised(0.1 + 0.2, "utterance"), Promised(0.3, "utterance")),
     ],
 )
@@ -242,6 +249,10 @@ def summary(**metrics: Any) -> dict[str, Any]:
 def test_the_summary_of_a_system_is_read() -> None:
     found = read_evidence(summary())
     assert found.promises["pitch"] == Promised(math.inf, "utterance")
+    loss = {"epsilon": "inf", "unit": "vector", "measure": "zcdp", "rho": 0.5, "delta": 1e-5}
+    concentrated = summary()
+    concentrated["promise"]["streams"]["content"] = loss
+    assert read_evidence(concentrated).promises["content"] == Promised(math.inf, "vector", 1e-5, "zcdp", 0.5)
     linkability = found.attacks[ATTACK]["linkability"]
     assert linkability.value == pytest.approx(0.1)
     assert linkability.interval == pytest.approx((0.05, 0.2))
