@@ -22,6 +22,7 @@ EPILOG = """examples:
   voxveil probe content --variant sharp-10 --draw 1 --params params.yaml \\
       --public outputs/prepare/public --model outputs/train_content/sharp-10 --out probe/
   voxveil probe gather outputs/probe --out results/     # table, figures, results.json
+  voxveil probe utility --system anon --out utility/    # U_ASR: trained on and heard, 2 x 2
 """
 
 
@@ -47,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--public", type=Path, required=True, help="public output of prepare")
         one.add_argument("--model", type=Path, required=True, help=f"output of train-{kind} for the variant")
         one.add_argument("--out", type=Path, required=True)
+    utility = actions.add_parser("utility", help="U_ASR: trained on original or anonymized speech, 2 x 2")
+    utility.add_argument("--system", required=True, help="an anonymized system whose outputs are there")
+    utility.add_argument("--params", type=Path, default=Path("params.yaml"))
+    utility.add_argument("--outputs", type=Path, default=Path("outputs"), help="of the chain (%(default)s)")
+    utility.add_argument("--out", type=Path, required=True, metavar="DIR")
     gather = actions.add_parser("gather", help="table and figures of finished probes")
     gather.add_argument("folder", type=Path, metavar="DIR", help="folder with probe.json files below it")
     gather.add_argument("--out", type=Path, required=True, metavar="DIR")
@@ -56,7 +62,46 @@ def run(args: argparse.Namespace) -> int:
     """Run the action."""
     if args.action == "run":
         return _run(args)
+    if args.action == "utility":
+        return _utility(args)
     return _gather(args) if args.action == "gather" else _probe(args)
+
+
+def _utility(args: argparse.Namespace) -> int:
+    from voxveil.config import load_params
+    from voxveil.corpus.split import Split
+    from voxveil.probe.utility import Speeches, format_utility, utility_table
+    from voxveil.storage.atomic import whole_directory, write_json
+    from voxveil.storage.done import finish, require_done
+    from voxveil.training.loop import use_threads
+
+    params = load_params(args.params)
+    if args.system not in params.systems:
+        raise ParamsError(
+            f"{args.params}: no system {args.system!r}; known: {', '.join(params.systems) or 'none'}"
+        )
+    outputs, made = args.outputs, args.outputs / "anonymize" / args.system
+    places = {
+        "public": outputs / "prepare/public",
+        "private": outputs / "prepare/private",
+        "attacker": made / "attacker",
+        "released": made / "released",
+    }
+    for name, place in places.items():
+        require_done(place, name)
+    use_threads(params.base.threads)
+    speeches = Speeches(
+        Split(places["public"] / "attacker"),
+        Split(places["attacker"]),
+        Split(places["private"] / "private"),
+        Split(places["released"]),
+    )
+    table = utility_table(speeches, params)
+    with whole_directory(args.out) as folder:
+        write_json(folder / "u_asr.json", {**table, "system": args.system})
+        finish(folder, "probe_utility", args.system)
+    print(format_utility(table))
+    return 0
 
 
 def _probe(args: argparse.Namespace) -> int:
