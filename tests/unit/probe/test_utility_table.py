@@ -1,4 +1,4 @@
-"""U_ASR trained on and heard: speech with its spectrum turned round is another language until it is learnt."""
+"""U_ASR trained on and heard: speech with its spectrum turned is another language until it is learnt."""
 
 from __future__ import annotations
 
