@@ -20,6 +20,9 @@ __all__ = ["PHONE_SCALES", "Listener"]
 #: Acoustic scales of the phone model that are tried on speakers of training.
 PHONE_SCALES = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 
+#: A narrow search: at low epsilon, where posteriors are flat, a wide one takes as long as the speech.
+_SEARCH = SearchKnobs(beam=8.0, max_active=2000)
+
 Posteriors = NDArray[np.float32]
 
 
@@ -64,7 +67,8 @@ class Listener:
         """
         graph = word_graph(self._training, tested, self._labels, phones=self._phones)
         texts = {u.id: u.text for u in self._training}
-        knobs: SearchKnobs = tuned({item: (each, texts[item]) for item, each in self._tuning.items()}, graph)
+        spoken = {item: (each, texts[item]) for item, each in self._tuning.items()}
+        knobs = tuned(spoken, graph, _SEARCH)
         edits = {u.id: word_errors(u.text, decode_words(posteriors[u.id], graph, knobs)) for u in tested}
         rate = error_rate(edits, {u.id: u.speaker for u in tested}, replicates=replicates, seed=seed)
         return {**rate.to_json(), "acoustic_scale": knobs.acoustic_scale, "vocabulary": len(graph.words)}
