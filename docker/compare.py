@@ -1,0 +1,58 @@
+"""Hold a run in containers against one by DVC: every metric of every system, to 1e-6.
+
+    voxveil pipeline run --local --params params.yaml --root runs/containers
+    dvc repro
+    python docker/compare.py runs/containers metrics
+
+Equal only where nothing is drawn: systems without noise, one thread (base.threads: 1), the same wheels.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+TOLERANCE = 1e-6
+
+
+def flat(paths: list[Path]) -> dict[str, float]:
+    """Return every number of the flat metric files, by system and name."""
+    found = {}
+    for path in paths:
+        system = path.name.removesuffix(".metrics.json")
+        found.update(
+            {f"{system} {name}": float(value) for name, value in json.loads(path.read_text()).items()}
+        )
+    return found
+
+
+def main(run: Path, metrics: Path) -> int:
+    """Compare; 1 where a metric differs or one side lacks it."""
+    sides = (
+        flat(sorted(run.glob("evaluate*/metrics/*.metrics.json"))),
+        flat(sorted(metrics.glob("*.metrics.json"))),
+    )
+    if not all(sides):
+        print(f"compare: no metrics in {run if not sides[0] else metrics}", file=sys.stderr)
+        return 1
+    wrong = sorted(set(sides[0]) ^ set(sides[1]))
+    worst = 0.0
+    for name in sorted(set(sides[0]) & set(sides[1])):
+        difference = abs(sides[0][name] - sides[1][name])
+        if not math.isfinite(difference) or difference > TOLERANCE:
+            wrong.append(f"{name}: {sides[0][name]!r} in containers, {sides[1][name]!r} by DVC")
+        worst = max(worst, difference)
+    for line in wrong:
+        print(line)
+    print(
+        f"{len(sides[0])} metrics, largest difference {worst:.3g}, {len(wrong)} beyond {TOLERANCE:g} or missing"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python docker/compare.py RUN METRICS")
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
