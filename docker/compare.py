@@ -46,9 +46,8 @@ def main(run: Path, metrics: Path) -> int:
         worst = max(worst, difference)
     for line in wrong:
         print(line)
-    print(
-        f"{len(sides[0])} metrics, largest difference {worst:.3g}, {len(wrong)} beyond {TOLERANCE:g} or missing"
-    )
+    beyond = f"{len(wrong)} beyond {TOLERANCE:g} or missing"
+    print(f"{len(sides[0])} metrics, largest difference {worst:.3g}, {beyond}")
     return 1 if wrong else 0
 
 
