@@ -171,7 +171,7 @@ def test_what_is_no_code_is_refused(value: np.ndarray) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_audit_passes_the_right_mechanism_and_catches_twice_the_epsilon(epsilon: float) -> None:
-    findings = audit_subset(SubsetSelection(epsilon), epsilon, releases=30_000)
+    findings = audit_subset(SubsetSelection(epsilon), epsilon, releases=30_000, noise=PublicNoise(1, "a"))
     assert [f.verdict for f in findings] == ["consistent"] * 3
     bound = findings[0].bound
     assert bound is not None and 0.7 * epsilon < bound < epsilon

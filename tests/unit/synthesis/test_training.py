@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from made_speech import E, M, write_models, write_speech
 from voxveil.config.model import SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
+from voxveil.storage.atomic import read_json, write_json
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
@@ -121,3 +123,27 @@ def test_mel_statistics_are_those_of_all_frames(split: Split) -> None:
     frames = np.concatenate([speech[u.id].log_mel for u in split])
     np.testing.assert_allclose(mean, frames.mean(axis=0), atol=1e-3)
     np.testing.assert_allclose(sd, frames.std(axis=0), atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"mechanism": "randomized_response", "epsilon": 3.0},
+        {"mechanism": "subset_selection", "epsilon": 1.0},
+        {"mechanism": "gaussian", "epsilon": 0.0, "rho": 0.1},
+    ],
+    ids=lambda variant: str(variant["mechanism"]),
+)
+def test_every_content_mechanism_is_trained_through(
+    split: Split, models: Path, tmp_path: Path, variant: dict[str, object]
+) -> None:
+    """What a synthesizer sees has the form and the fresh noise of a release."""
+    content = tmp_path / "content"
+    shutil.copytree(models / "content/dp", content)
+    write_json(content / "model.json", {**read_json(content / "model.json"), **variant})
+    features = AcousticData(Speech(split), System.load(models / "pitch/dp", content), embed, 1, "mine")
+    crops = [Crop("a-0", 3), Crop("b-0", 0)]
+    first, again, other = (features.batch(crops, 20, "step", step)[0] for step in (0, 0, 1))
+    torch.testing.assert_close(first, again, rtol=0, atol=0)
+    assert not torch.equal(first, other)
+    torch.testing.assert_close(first.abs().sum(dim=2), torch.ones(2, 20))
