@@ -44,6 +44,7 @@ CORPUS = {
 }
 SYSTEMS = {
     "original": SystemParams(kind="original"),
+    "mcadams": SystemParams(kind="mcadams"),
     "anon": SystemParams(),
     "anon_pc": SystemParams(pitch_conversion=True),
     "anon_dp": SystemParams(pitch="dp", content="dp"),

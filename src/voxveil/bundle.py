@@ -3,13 +3,14 @@
 ``bundle.json`` (format, system, losses with unit and mechanism, corpus), ``pool.npz``, the
 folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
 ``model.safetensors`` each, and ``SHA256SUMS`` (``sha256sum -c`` reads it). Writing and checking
-need no torch. The bundle of an ``original`` system holds ``bundle.json`` and ``SHA256SUMS`` only.
+need no torch. The bundle of a system without models (``original``, ``mcadams``) holds ``bundle.json``
+and ``SHA256SUMS`` only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +18,7 @@ from voxveil import __version__
 from voxveil.config.model import SystemParams
 from voxveil.errors import IncompleteInputError, InputError
 from voxveil.loss_rule import LossRule
+from voxveil.speaker.targets import TargetRule
 from voxveil.storage.atomic import read_json, write_bytes, write_json, write_text
 from voxveil.storage.done import DONE, file_sha256
 
@@ -26,6 +28,13 @@ FORMAT = 1
 SUMS = "SHA256SUMS"
 #: Model folders of a bundle.
 PARTS = ("pitch", "content", "synthesis", "vocoder")
+#: The speaker encoder, where the choice of a target asks for the source's voice.
+_VOICE = "speaker"
+#: What is said of a system without models.
+_NOTES = {
+    "original": "speech is passed through unprotected",
+    "mcadams": "signal processing without any guarantee",
+}
 _FILES = ("model.json", "model.safetensors")
 
 
@@ -36,20 +45,34 @@ class Bundle:
     Attributes:
         folder: Where it lies.
         system: Name of the system.
-        original: Speech is passed through unprotected.
+        kind: ``anonymized``, ``original`` or ``mcadams``, as in :class:`SystemParams`.
         pitch_conversion: F0 is moved to the target's statistics.
         target_members: Voices averaged into a target.
         rule: What a release costs.
         corpus: What the models were trained on: name, revision, synthetic, public.
+        target: How a target voice is chosen.
+        coefficients: Smallest and largest McAdams coefficient, of kind ``mcadams``.
     """
 
     folder: Path
     system: str
-    original: bool
+    kind: str
     pitch_conversion: bool
     target_members: int
     rule: LossRule
     corpus: Mapping[str, Any]
+    target: TargetRule = TargetRule()
+    coefficients: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def original(self) -> bool:
+        """Speech is passed through unprotected."""
+        return self.kind == "original"
+
+    @property
+    def trained(self) -> bool:
+        """It holds trained models."""
+        return self.kind not in _NOTES
 
     def part(self, name: str) -> Path:
         """Return the folder of one of :data:`PARTS`."""
@@ -62,6 +85,8 @@ def write_bundle(
     system: SystemParams,
     models: Mapping[str, Path],
     corpus: Mapping[str, Any],
+    *,
+    sex_public: bool = False,
 ) -> None:
     """Write a bundle into an empty folder.
 
@@ -70,13 +95,13 @@ def write_bundle(
         name: Name of the system.
         system: Its composition.
         models: Finished model folders by part, and ``speaker`` for the pool; not read where the
-            system is ``original``.
+            system has no models.
         corpus: What the models were trained on.
+        sex_public: The speakers' sex is declared public.
 
     Raises:
         InputError: A model folder lacks a file.
     """
-    original = system.kind == "original"
     facts: dict[str, Any] = {
         "format": FORMAT,
         "system": name,
@@ -85,17 +110,22 @@ def write_bundle(
         "corpus": dict(corpus),
         "version": __version__,
     }
-    if original:
+    if not system.trained:
         rule = LossRule.nothing_promised()
-        facts["note"] = "speech is passed through unprotected"
+        facts["note"] = _NOTES[system.kind]
+        if system.kind == "mcadams":
+            facts["coefficients"] = [system.mcadams_low, system.mcadams_high]
     else:
-        rule = LossRule.read(models["pitch"], models["content"])
-        for part in PARTS:
+        target = TargetRule(system.target, system.target_level, system.target_sex, sex_public)
+        rule = replace(LossRule.read(models["pitch"], models["content"]), target=target.tells)
+        facts["target"] = asdict(target)
+        parts = [*PARTS, *([_VOICE] if target.choice == "farthest" else [])]
+        for part in parts:
             for file in _FILES:
                 _copy(models[part] / file, folder / part / file)
         _copy(models["speaker"] / "pool.npz", folder / "pool.npz")
         facts["target_members"] = _target_members(models["speaker"] / "model.json")
-        facts["parts"] = {part: _sizes(folder / part) for part in PARTS}
+        facts["parts"] = {part: _sizes(folder / part) for part in parts}
     facts["losses"] = rule.to_json()
     count = "K = ceil((samples // 160 + 1) / frames per vector)"
     facts["utterance"] = {"rule": f"{rule.formula}, {count}"}
@@ -118,23 +148,33 @@ def read_bundle(folder: Path) -> Bundle:
         got = facts.get("format") if isinstance(facts, dict) else type(facts).__name__
         raise InputError(f"{path}: must be a bundle of format {FORMAT}, got {got!r}")
     try:
-        original = facts["kind"] == "original"
-        rule = (
-            LossRule.nothing_promised() if original else LossRule.read(folder / "pitch", folder / "content")
-        )
+        kind = str(facts["kind"])
+        bare = kind in _NOTES
+        target = TargetRule() if bare else TargetRule(**facts.get("target", {}))
+        rule = LossRule.nothing_promised() if bare else LossRule.read(folder / "pitch", folder / "content")
+        rule = replace(rule, target=target.tells)
         if facts["losses"] != rule.to_json():
             raise InputError(f"{path}: its losses are not those of its models")
         return Bundle(
             folder=folder,
             system=str(facts["system"]),
-            original=original,
+            kind=kind,
             pitch_conversion=bool(facts["pitch_conversion"]),
-            target_members=1 if original else int(facts["target_members"]),
+            target_members=1 if bare else int(facts["target_members"]),
             rule=rule,
             corpus=dict(facts["corpus"]),
+            target=target,
+            coefficients=_coefficients(facts) if kind == "mcadams" else (1.0, 1.0),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a valid description ({type(error).__name__}: {error})") from None
+
+
+def _coefficients(facts: Mapping[str, Any]) -> tuple[float, float]:
+    low, high = (float(value) for value in facts["coefficients"])
+    if not 0.0 < low <= high:
+        raise ValueError(f"coefficients must be 0 < low <= high, got {low:g} and {high:g}")
+    return low, high
 
 
 def _write_sums(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """What releasing an utterance costs: epsilon1 + K epsilon2 for K released content vectors.
 
 With Gaussian content it is a rho, epsilon1^2 / 2 + K rho2, and no epsilon.
+A long recording is released in windows: every content vector once, pitch once per window, so epsilon1
+is charged for each of them.
 
 Losses do not depend on the data, so they are known, and announced, before any noise is drawn.
 This module imports no torch.
@@ -8,8 +10,8 @@ This module imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from voxveil.privacy import (
     pitch_mechanism,
     utterance_loss,
 )
+from voxveil.privacy.loss import SEEDED_NOTE, add_up
 from voxveil.storage.atomic import read_json
 
 __all__ = ["LossRule", "utterance_total"]
@@ -40,12 +43,16 @@ class LossRule:
         content: Mechanism of the content stream.
         channels: Channels C of the pitch noise layer; 0 for the identity.
         every: Frames per released content vector.
+        window: Frames of a window at most; 0 = every recording is one window.
+        target: What the choice of the target voice tells of the source; empty = nothing.
     """
 
     pitch: PitchMechanism
     content: ContentMechanism
     channels: int = 0
     every: int = 1
+    window: int = 0
+    target: str = ""
 
     @staticmethod
     def nothing_promised() -> LossRule:
@@ -81,6 +88,29 @@ class LossRule:
         """Return how many content vectors an utterance of ``frames`` frames releases."""
         return -(-frames // self.every)
 
+    def spans(self, frames: int) -> list[tuple[int, int]]:
+        """Return first and last frame (exclusive) of each window: about equal, vectors never cut."""
+        count = -(-frames // self.window) if self.window else 1
+        bounds = [index * frames // count // self.every * self.every for index in range(count)]
+        return list(zip(bounds, [*bounds[1:], frames], strict=True))
+
+    def window_loss(self, frames: int, *, secret: bool = True) -> Loss:
+        """Return the loss of releasing the pitch of one window of ``frames`` frames."""
+        return self.pitch.loss_for((self.channels, frames), secret=secret)
+
+    def all_windows(self, parts: Sequence[Loss]) -> Loss:
+        """Return what the pitch of a recording costs, of the loss of each of its windows."""
+        first = parts[0]
+        if len(parts) == 1 or first.unbounded:
+            return first
+        windows = f"{len(parts)} windows of at most {self.window} frames, epsilon {first.epsilon:g} each"
+        return replace(
+            first,
+            epsilon=add_up(part.epsilon for part in parts),
+            sensitivity=max(part.sensitivity or 0.0 for part in parts),
+            note=first.note if first.note == SEEDED_NOTE else "; ".join(filter(None, (first.note, windows))),
+        )
+
     def losses(self, frames: int, *, secret: bool = True) -> dict[str, Loss]:
         """Return the loss of each stream, ``pitch`` per utterance and ``content`` per vector.
 
@@ -91,9 +121,18 @@ class LossRule:
         if frames < 1:
             raise PrivacyError(f"an utterance has at least one frame, got {frames}")
         return {
-            "pitch": self.pitch.loss_for((self.channels, frames), secret=secret),
+            "pitch": self.all_windows(
+                [self.window_loss(stop - start, secret=secret) for start, stop in self.spans(frames)]
+            ),
             "content": self.content.loss_for((self.vectors(frames), 1), secret=secret),
+            **self.target_loss(),
         }
+
+    def target_loss(self) -> dict[str, Loss]:
+        """Return the infinite loss of stream ``target`` where the voice depends on the source."""
+        if not self.target:
+            return {}
+        return {"target": replace(Identity("utterance").loss_for(()), note=f"the target tells {self.target}")}
 
     def to_json(self) -> dict[str, Any]:
         """Return both losses as JSON; the pitch sensitivity is a formula in the frame count K."""
@@ -107,7 +146,8 @@ class LossRule:
 
 def utterance_total(losses: Mapping[str, Loss], vectors: int) -> Loss:
     """Return the loss of a whole utterance of ``vectors`` content vectors, composed by type."""
-    return compose(*(utterance_loss(losses[name], vectors) for name in ("pitch", "content")))
+    streams = ("pitch", "content", *(["target"] if "target" in losses else []))
+    return compose(*(utterance_loss(losses[name], vectors) for name in streams))
 
 
 def _description(folder: Path) -> dict[str, Any]:

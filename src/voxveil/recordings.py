@@ -1,23 +1,36 @@
-"""A folder of recordings to anonymize: what is in it, what is already done, what cannot be used."""
+"""Recordings to anonymize: what is already done, what cannot be used, what is left to do."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from voxveil.audio.containers import OTHER_AUDIO, SUFFIXES, not_read
 from voxveil.audio.frames import SAMPLE_RATE, frame_count
 from voxveil.audio.io import decode, expected_samples, read_recording
+from voxveil.audio.streamed import announced_seconds, survey
 from voxveil.bundle import SUMS, Bundle
 from voxveil.errors import InputError
+from voxveil.listing import (
+    Refused,
+    list_data_folder,
+    list_file,
+    list_folder,
+    no_file,
+    refuse_collisions,
+)
 from voxveil.naming import RandomNames, were_random
 from voxveil.privacy.ledger import Entry, Release, read_ledgers
 from voxveil.storage.done import file_sha256
 from voxveil.storage.names import NOT_UTF8, printable, utf8_name
 
-__all__ = ["Job", "Refused", "Work", "bundle_folder", "find_work", "padded_samples"]
+__all__ = ["DATA_FOLDER", "Job", "Refused", "Work", "bundle_folder", "find_work", "padded_samples"]
+
+#: Setting ``layout`` of a release from a Kaldi data folder.
+DATA_FOLDER = "data-folder"
+#: Longer recordings, in seconds, are read a block at a time.
+_LONG = 120.0
 
 
 @dataclass(frozen=True)
@@ -27,12 +40,14 @@ class Job:
     Attributes:
         name: Path below the input folder, as the ledger names it.
         source: Where it is.
-        output: Where its anonymized speech goes (16 kHz mono FLAC).
+        output: Where its anonymized speech goes (16 kHz mono).
         recorded: Its sample count at 16 kHz.
         samples: Sample count of what is released: as recorded, or more where lengths are padded.
         sha256: Of the file.
         flags: What reading it did or saw (:mod:`voxveil.audio.io`).
         damage: What is wrong with the output of an earlier run, which is drawn again; empty without.
+        speaker: Who speaks, empty where that is not known.
+        sex: ``F``, ``M``, or empty.
     """
 
     name: str
@@ -43,14 +58,8 @@ class Job:
     sha256: str
     flags: tuple[str, ...]
     damage: str = ""
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A recording that cannot be used, and why, in one line."""
-
-    name: str
-    reason: str
+    speaker: str = ""
+    sex: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,18 +83,6 @@ class Work:
     refused: tuple[Refused, ...]
     others: int = 0
     settings: dict[str, str | float] = field(default_factory=dict)
-
-
-@dataclass
-class _Found:
-    """Recordings as (name, source, output), what is refused unread, and how many other files there are."""
-
-    pairs: list[tuple[str, Path, Path]] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    others: int = 0
-
-    def refuse(self, path: Path, reason: str) -> None:
-        self.refused.append(Refused(printable(path), f"{printable(path)}: {reason}"))
 
 
 def bundle_folder(model: Path, system: str | None) -> Path:
@@ -114,17 +111,23 @@ def find_work(
     loudness: float,
     pad_to: float = 0.0,
     names: RandomNames | None = None,
+    *,
+    file_format: str = "flac",
+    plain: bool = False,
 ) -> Work:
     """List the recordings of a file or folder and read each once.
 
     Args:
-        source: A recording, or a folder that is searched with its subfolders.
-        destination: A folder; for one recording also a name ending in ``.flac``.
+        source: A recording, a folder that is searched with its subfolders, or a Kaldi data folder
+            (``wav.scp``, ``utt2spk``), VoicePrivacy's layout.
+        destination: A folder; for one recording also the name of the output.
         bundle: The model: an output made by another one is not "already done".
         loudness: Of every output in LUFS; neither is an output of another loudness.
         pad_to: Seconds; every recording is released with silence up to a multiple of it. 0 = as long
             as it is.
         names: Random names for the outputs, flat in the folder; by default they keep their own.
+        file_format: Of outputs, ``flac`` or ``wav``.
+        plain: Search a folder even if it holds ``wav.scp``.
 
     Raises:
         InputError: No recordings, two with one output, or an output in the way that this model did
@@ -137,60 +140,80 @@ def find_work(
     }
     if pad_to:
         settings["pad_to"] = float(pad_to)
+    if file_format != "flac":
+        settings["format"] = file_format
+    suffix = f".{file_format}"
     if source.is_dir():
         folder = destination
-        found = _list_folder(source, folder)
+        if (source / "wav.scp").is_file() and not plain:
+            settings["layout"] = DATA_FOLDER
+            found = list_data_folder(source, folder, suffix)
+        else:
+            found = list_folder(source, folder, suffix)
     elif source.is_file():
-        folder, found = _list_file(source, destination)
+        folder, found = list_file(source, destination, suffix)
         if names is not None and folder != destination:
             raise InputError(f"{destination}: a name of your own; --names random needs a folder")
-        for name, _, output in found.pairs:
-            if _name_of(Path(output.name)) != _made_of(name):
-                settings["output"] = _name_of(Path(output.name))
+        for each in found.recordings:
+            if _name_of(Path(each.output.name)) != _made_of(each.name, settings):
+                settings["output"] = _name_of(Path(each.output.name))
     elif os.path.lexists(source):
-        raise InputError(f"{printable(source)}: {_no_file(source)}")
+        raise InputError(f"{printable(source)}: {no_file(source)}")
     else:
         raise InputError(f"{printable(source)}: no such file or folder")
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: must be a folder (or, for one recording, a name ending in .flac)")
+        raise InputError(f"{folder}: must be a folder (or, for one recording, a name ending in {suffix})")
     records = folder
     if names is not None:
         records, settings["names"] = names.folder, "random"
+        if file_format != "flac" or "layout" in settings:
+            raise InputError(
+                "--names random goes with FLAC, and not with a data folder: its tables have names"
+            )
         # In the order of their new names: when an output was written tells nothing of the old one.
-        found.pairs = [(name, path, folder / names.of(name)) for name, path, _ in found.pairs]
-        found.pairs.sort(key=lambda pair: pair[2])
+        renamed = [replace(each, output=folder / names.of(each.name)) for each in found.recordings]
+        found.recordings = sorted(renamed, key=lambda each: each.output)
     elif were_random(folder):
         raise InputError(f"{folder}: its outputs have random names; go on with --names random, or elsewhere")
-    _refuse_collisions(found.pairs)
+    refuse_collisions(found.recordings)
     history = _history(records, bundle.system, names)
     jobs: list[Job] = []
     kept: list[str] = []
-    for name, path, output in found.pairs:
-        there = os.path.lexists(output)
+    for each in found.recordings:
+        there = os.path.lexists(each.output)
         try:
-            digest = file_sha256(path)
-            recording = read_recording(path)
-            recorded = expected_samples(recording.source_samples, recording.source_rate)
+            digest = file_sha256(each.source)
+            recorded, flags = _read(each.source)
             samples = padded_samples(recorded, pad_to)
             if there:
-                made = history.get((_name_of(output.relative_to(folder)), name, digest), [])
-                _require_own(output, path, made, bundle, settings, frame_count(samples))
+                made = history.get((_name_of(each.output.relative_to(folder)), each.name, digest), [])
+                _require_own(each.output, each.source, made, bundle, settings, frame_count(samples))
         except OSError as error:
             if there:
                 raise
-            found.refuse(path, f"refused, cannot be read ({error.strerror or error})")
+            found.refuse(each.source, f"refused, cannot be read ({error.strerror or error})")
             continue
         except InputError as error:
             if there:
                 raise
-            found.refused.append(Refused(name, " ".join(str(error).split())))
+            found.refused.append(Refused(each.name, " ".join(str(error).split())))
             continue
-        damage = _damage(output, samples) if there else ""
+        damage = _damage(each.output, samples) if there else ""
         if there and not damage:
-            kept.append(name)
+            kept.append(each.name)
         else:
-            jobs.append(Job(name, path, output, recorded, samples, digest, recording.flags, damage))
+            job = Job(each.name, each.source, each.output, recorded, samples, digest, flags, damage)
+            jobs.append(replace(job, speaker=each.speaker, sex=each.sex))
     return Work(folder, records, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
+
+
+def _read(path: Path) -> tuple[int, tuple[str, ...]]:
+    """Return sample count at 16 kHz and flags of a recording."""
+    if announced_seconds(path) > _LONG:
+        streamed = survey(path)
+        return streamed.samples, streamed.flags
+    recording = read_recording(path)
+    return expected_samples(recording.source_samples, recording.source_rate), recording.flags
 
 
 def padded_samples(samples: int, pad_to: float) -> int:
@@ -206,85 +229,12 @@ def _name_of(path: Path) -> str:
     return name
 
 
-def _made_of(name: str) -> str:
-    return PurePosixPath(name).with_suffix(".flac").as_posix()
-
-
-def _list_file(source: Path, destination: Path) -> tuple[Path, _Found]:
-    suffix = destination.suffix.lower()
-    if suffix in SUFFIXES + OTHER_AUDIO and suffix != ".flac" and not destination.is_dir():
-        raise InputError(f"{destination}: outputs are FLAC; give a name ending in .flac, or a folder")
-    single = suffix == ".flac" and not destination.is_dir()
-    folder = destination.parent if single else destination
-    found = _Found()
-    name = utf8_name(Path(source.name))
-    if name is None:
-        found.refuse(source, NOT_UTF8)
-    else:
-        found.pairs.append((name, source, destination if single else folder / f"{source.stem}.flac"))
-    return folder, found
-
-
-def _list_folder(source: Path, folder: Path) -> _Found:
-    inside, top = folder.resolve(), source.resolve()
-    if inside == top:
-        raise InputError(f"{folder}: output and input are the same folder")
-    if top.is_relative_to(inside):
-        raise InputError(f"{folder}: the output folder holds the input folder {source}; choose another one")
-    found = _Found()
-
-    def unreadable(error: OSError) -> None:
-        found.refuse(Path(error.filename), f"refused, cannot be read ({error.strerror})")
-
-    for root, folders, files in os.walk(source, onerror=unreadable):
-        here = Path(root)
-        for name in sorted(folders):
-            if (here / name).is_symlink() and not (here / name).resolve().is_relative_to(inside):
-                found.refuse(here / name, "refused, a link to a folder; give the folder itself as IN")
-        # What lies in the output folder is not an input; a link to it is neither.
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not (here / name).is_symlink() and not (here / name).resolve().is_relative_to(inside)
-        )
-        for name in sorted(files):
-            _sort_file(here / name, source, folder, found)
-    if not found.pairs and not found.refused:
-        raise InputError(f"{printable(source)}: no recordings in it (looked for {' '.join(SUFFIXES)})")
-    found.pairs.sort()
-    return found
-
-
-def _sort_file(path: Path, source: Path, folder: Path, found: _Found) -> None:
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES + OTHER_AUDIO:
-        found.others += 1
-        return
-    name = utf8_name(path.relative_to(source))
-    if name is None:
-        found.refuse(path, NOT_UTF8)
-    elif not path.is_file():
-        found.refuse(path, _no_file(path))
-    elif suffix in OTHER_AUDIO:
-        found.refuse(path, not_read(path))
-    elif path.resolve().is_relative_to(folder.resolve()):
-        found.refuse(path, "refused, a link into the output folder")
-    else:
-        found.pairs.append((name, path, (folder / path.relative_to(source)).with_suffix(".flac")))
-
-
-def _no_file(path: Path) -> str:
-    if path.is_symlink() and not path.exists():
-        return "refused, a link to a file that is not there"
-    return "refused, not a regular file"
-
-
-def _refuse_collisions(pairs: Sequence[tuple[str, Path, Path]]) -> None:
-    seen: dict[Path, str] = {}
-    for name, _, output in pairs:
-        if output in seen:
-            raise InputError(f"{seen[output]} and {name} would both become {output}; rename one")
-        seen[output] = name
+def _made_of(name: str, settings: Mapping[str, str | float]) -> str:
+    """Return where the output of an input lies in its folder, by the settings of its release."""
+    suffix = f".{settings.get('format', 'flac')}"
+    if settings.get("layout") == DATA_FOLDER:
+        return f"wav/{name}{suffix}"
+    return PurePosixPath(name).with_suffix(suffix).as_posix()
 
 
 _History = dict[tuple[str, str, str], list[tuple[Release, Entry]]]
@@ -302,7 +252,7 @@ def _history(folder: Path, system: str, names: RandomNames | None) -> _History:
         if release.system != system:
             continue
         for entry in release.entries:
-            output = str(release.settings.get("output", _made_of(entry.input)))
+            output = str(release.settings.get("output", _made_of(entry.input, release.settings)))
             if names is not None:
                 output = names.known.get(entry.input, "")
             before = history.get((output, entry.input, entry.sha256), [])
@@ -371,7 +321,10 @@ def _short(value: str | float) -> str:
 def _damage(output: Path, samples: int) -> str:
     """Say why an output cannot be what was written, or return an empty word."""
     try:
-        there = len(decode(output.read_bytes(), output.name))
+        if samples > _LONG * SAMPLE_RATE:
+            there = survey(output).samples
+        else:
+            there = len(decode(output.read_bytes(), output.name))
     except InputError as error:
         return str(error)
     return "" if there == samples else f"{there} samples, not {samples}"

@@ -9,6 +9,7 @@ Anon+DP_Pitch             Laplace    identity   (always, if noisy)
 Anon+DP_BN                identity   Laplace    no
 Anon+DP                   Laplace    Laplace    (always, if noisy)
 original                  passed through, nothing is promised
+mcadams                   signal processing, nothing is promised
 ========================  =========  =========  ================
 
 What a system costs is its :class:`voxveil.loss_rule.LossRule`. This module imports no torch; loading
@@ -112,3 +113,31 @@ class System:
                 f"a content vector covers {self.content.every} frames, announced were {self.rule.every}"
             )
         return Features(content, pitch, losses, self.rule.vectors(frames))
+
+    def release_window(
+        self, audio: Array, f0: Array, span: slice, noise: NoiseSource
+    ) -> tuple[Released[Array], Released[Array]]:
+        """Release content (k, M) and pitch (k,) of one window of a long recording.
+
+        Args:
+            audio: (n,) samples of the window and of what lies around it: context that is only read.
+            f0: (K,) in Hz, K = n // 160 + 1.
+            span: The k frames of the window, of K.
+            noise: Where the noise comes from.
+
+        Raises:
+            PrivacyError: What was charged is not what :attr:`rule` says.
+        """
+        pitch = self.pitch.release(f0[span], noise)
+        content = self.content.release(audio, noise, span)
+        frames = len(f0[span])
+        secret = isinstance(noise, SystemNoise)
+        for name, loss, announced in (
+            ("pitch", pitch.loss, self.rule.window_loss(frames, secret=secret)),
+            ("content", content.loss, self.rule.losses(frames, secret=secret)["content"]),
+        ):
+            if loss != announced:
+                raise PrivacyError(f"{name} was released at {loss}, announced was {announced}")
+        if not len(content.value) == len(pitch.value) == frames or self.content.every != self.rule.every:
+            raise PrivacyError(f"a window of {frames} frames has {len(content.value)} frames of content")
+        return content, pitch

@@ -59,7 +59,7 @@ def test_no_seed_reaches_the_noise_on_private_speech(dp: Anonymizer, monkeypatch
     assert isinstance(sources[0], SystemNoise)
     assert isinstance(sources[1], PublicNoise)
     parameters = inspect.signature(Anonymizer.anonymize_private).parameters
-    assert list(parameters) == ["self", "audio", "rng", "f0", "name"]
+    assert list(parameters) == ["self", "audio", "rng", "f0", "name", "source"]
 
 
 def test_equal_targets_still_get_fresh_noise(dp: Anonymizer) -> None:

@@ -6,6 +6,7 @@ import io
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from torch import nn  # noqa: E402
 from voxveil.errors import InputError  # noqa: E402
 from voxveil.seeding import stream  # noqa: E402
 from voxveil.training.checkpoint import load_model, model_bytes  # noqa: E402
-from voxveil.training.loop import Plan, TrainingError, fit, seeded, use_threads  # noqa: E402
+from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded, use_threads  # noqa: E402
 from voxveil.training.progress import Progress  # noqa: E402
 from voxveil.training.stopping import EarlyStopping  # noqa: E402
 
@@ -154,3 +155,59 @@ def test_watching_changes_nothing_in_the_training(tmp_path: Path) -> None:
         assert torch.equal(value, seen.state_dict()[name]), name
     with pytest.raises(ValueError, match="no checkpoints"):
         fit(make(), loss_of(plain), plan(), checkpoints=tmp_path, watch=lambda step: ({}, False))
+
+
+@pytest.mark.parametrize("stop_at", [5, 17, 21])
+def test_a_resumed_run_stops_where_an_uninterrupted_one_does(tmp_path: Path, stop_at: int) -> None:
+    values = [5.0, 4.0, 3.0, 3.5, 3.0, 6.0, 1.0]
+
+    def run(folder: Path | None, stop: int | None = None) -> tuple[nn.Module, list[dict[str, float]], int]:
+        model, steps = make(), []
+        inner = loss_of(model, stop)
+
+        def loss(step: int):
+            steps.append(step)
+            return inner(step)
+
+        watch = EarlyStopping(
+            model, lambda: {"held": values[steps[-1] // 4]}, judged="held", patience=3, folder=folder
+        )
+        curve = fit(model, loss, plan(60), checkpoints=folder, watch=watch)
+        return model, curve, watch.restore()
+
+    model, curve, step = run(None)
+    # Best at the third point; three points later nothing was better.
+    assert [point["held"] for point in curve] == values[:6]
+    assert step == 12
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, stop_at)
+    again, same, at = run(tmp_path)
+    assert (same, at) == (curve, step)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, again.state_dict()[name]), name
+
+
+def test_adversaries_are_clipped_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)])
+    x, norms = torch.ones(1, 2), []
+
+    def loss(step: int):
+        return 1e-3 * model[0](x).sum() + 1e3 * model[1](x).sum(), {}
+
+    hook = torch.optim.Adam.step
+
+    def spy(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        norms.extend(float(sum(p.grad.square().sum() for p in part.parameters())) ** 0.5 for part in model)
+        return hook(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", spy)
+    fit(model, loss, Plan("toy", 3, 1, 1e-2), apart=(model[1],))
+    assert norms == pytest.approx([1e-3 * 3**0.5, 1.0], rel=1e-3)
+
+
+def test_bfloat16_is_for_the_gpu_only() -> None:
+    assert isinstance(precision(True, torch.device("cpu")), nullcontext)
+    assert isinstance(precision(False, torch.device("cuda")), nullcontext)
+    if torch.cuda.is_available():
+        with precision(True, torch.device("cuda")):
+            assert (torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")).dtype == torch.bfloat16

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +42,19 @@ from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.errors import IncompleteInputError, InputError, MissingExtraError
 
 __all__ = [
+    "DC_LIMIT",
+    "FULL_SCALE",
     "MIN_RATE",
+    "QUIET_PEAK",
     "SHORT_SAMPLES",
+    "OpenedRecording",
     "Recording",
     "decode",
+    "encode_audio",
     "encode_flac",
     "expected_samples",
+    "flags_of",
+    "opened_recording",
     "pad_short",
     "read_recording",
     "to_int16",
@@ -59,9 +68,8 @@ MIN_RATE = 8_000
 SHORT_SAMPLES = 1_600
 
 _BLOCK = 1 << 16
-_DC_LIMIT = 0.01
-_QUIET_PEAK = 1e-3
-_FULL_SCALE = 0.999
+#: Mean above which it is subtracted, peak below which a recording is quiet, and what counts as full scale.
+DC_LIMIT, QUIET_PEAK, FULL_SCALE = 0.01, 1e-3, 0.999
 _CLIPPED_SHARE = 1e-3
 #: 32-bit integers stored as floats; far beyond, float32 overflows in spectra.
 _LARGEST_PEAK = 2.0**31
@@ -106,31 +114,52 @@ def read_recording(path: Path, name: str = "") -> Recording:
         samples, rate, file_format = _read_samples(path, where)
     except OSError as error:
         raise InputError(f"{where}: refused, cannot be read ({error.strerror or error})") from None
-    flags = set()
-    if file_format not in CONTAINERS.get(path.suffix.lower(), {file_format}):
-        flags.add("mislabelled")
-    if samples.shape[1] > 1:
-        flags.add("downmixed")
     audio = samples.mean(axis=1, dtype=np.float64)
-    if np.mean(np.abs(samples) >= _FULL_SCALE) > _CLIPPED_SHARE:
-        flags.add("clipped")
-    if np.ptp(audio) < _STEP_16_BIT:
-        flags.add("silent")
     offset = float(audio.mean())
-    if abs(offset) > _DC_LIMIT or "silent" in flags:
+    flags = flags_of(
+        path,
+        rate,
+        file_format,
+        channels=samples.shape[1],
+        clipped=float(np.mean(np.abs(samples) >= FULL_SCALE)),
+        span=float(np.ptp(audio)),
+        offset=offset,
+    )
+    if abs(offset) > DC_LIMIT or "silent" in flags:
         audio = audio - offset
-    if abs(offset) > _DC_LIMIT:
-        flags.add("dc_offset")
     if rate != SAMPLE_RATE:
-        flags.add("resampled")
         audio = _resample(audio, rate)
-    if rate < SAMPLE_RATE:
-        flags.add("band_limited")
     if len(audio) < SHORT_SAMPLES:
         flags.add("short")
-    if "silent" not in flags and np.abs(audio).max() < _QUIET_PEAK:
+    if "silent" not in flags and np.abs(audio).max() < QUIET_PEAK:
         flags.add("quiet")
     return Recording(audio.astype(np.float32), rate, len(samples), tuple(sorted(flags)))
+
+
+def flags_of(
+    path: Path, rate: int, file_format: str, *, channels: int, clipped: float, span: float, offset: float
+) -> set[str]:
+    """Return the flags that do not depend on resampling.
+
+    Args:
+        path: The file.
+        rate: Its sampling rate in Hz.
+        file_format: Its container, as libsndfile names it.
+        channels: Number of channels.
+        clipped: Share of the samples at full scale.
+        span: Largest minus smallest sample of the downmix.
+        offset: Mean of the downmix.
+    """
+    seen = {
+        "mislabelled": file_format not in CONTAINERS.get(path.suffix.lower(), {file_format}),
+        "downmixed": channels > 1,
+        "clipped": clipped > _CLIPPED_SHARE,
+        "silent": span < _STEP_16_BIT,
+        "dc_offset": abs(offset) > DC_LIMIT,
+        "resampled": rate != SAMPLE_RATE,
+        "band_limited": rate < SAMPLE_RATE,
+    }
+    return {name for name, so in seen.items() if so}
 
 
 def pad_short(audio: Audio) -> Audio:
@@ -168,14 +197,20 @@ def decode(data: bytes, name: str) -> Audio:
 
 
 def encode_flac(audio: NDArray[np.floating], name: str) -> tuple[bytes, int]:
-    """Encode as 16 kHz mono 16-bit FLAC.
+    """Encode as 16 kHz mono 16-bit FLAC; see :func:`encode_audio`."""
+    return encode_audio(audio, name, "FLAC")
+
+
+def encode_audio(audio: NDArray[np.floating], name: str, file_format: str) -> tuple[bytes, int]:
+    """Encode as 16 kHz mono 16-bit audio.
 
     Args:
         audio: (n,) samples, n >= 1; full scale is 1. What lies beyond is clipped, never wrapped.
         name: Utterance id, for messages.
+        file_format: ``FLAC`` or ``WAV``.
 
     Returns:
-        The FLAC bytes and the number of clipped samples.
+        The file's bytes and the number of clipped samples.
 
     Raises:
         InputError: NaN, infinity, no samples or another shape.
@@ -191,7 +226,7 @@ def encode_flac(audio: NDArray[np.floating], name: str) -> tuple[bytes, int]:
         )
     clipped = int(np.count_nonzero(np.abs(audio) > 1.0))
     buffer = io.BytesIO()
-    _soundfile().write(buffer, to_int16(audio), SAMPLE_RATE, format="FLAC", subtype="PCM_16")
+    _soundfile().write(buffer, to_int16(audio), SAMPLE_RATE, format=file_format, subtype="PCM_16")
     return buffer.getvalue(), clipped
 
 
@@ -204,6 +239,61 @@ def to_int16(audio: NDArray[np.floating]) -> NDArray[np.int16]:
 
 
 def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str]:
+    with opened_recording(path, where) as opened:
+        blocks = list(opened.blocks())
+    return np.concatenate(blocks), opened.rate, opened.format
+
+
+@dataclass
+class OpenedRecording:
+    """A recording that is being read; what is wrong with its samples is an :class:`InputError`.
+
+    Attributes:
+        where: What to call it in messages.
+        file: The open ``soundfile.SoundFile``.
+        rate: Sampling rate in Hz.
+        format: Its container.
+        announced: Samples its header promises; a broken one can announce any number.
+    """
+
+    where: str
+    file: Any
+    rate: int
+    format: str
+    announced: int
+
+    def blocks(self) -> Iterator[NDArray[np.float32]]:
+        """Yield (n, channels) float32 to the end.
+
+        Raises:
+            InputError: No samples, fewer than announced, NaN, infinity, or an absurd peak.
+        """
+        count, peak = 0, 0.0
+        while len(block := self.file.read(_BLOCK, dtype="float32", always_2d=True)):
+            count += len(block)
+            if not np.isfinite(block).all():
+                raise InputError(f"{self.where}: refused, it holds samples that are NaN or infinite")
+            peak = max(peak, float(np.abs(block).max()))
+            yield block
+        if count == 0:
+            raise InputError(f"{self.where}: refused, it has 0 samples")
+        if count < self.announced < 1 << 40:
+            raise InputError(f"{self.where}: refused, cut short ({count} of {self.announced} samples)")
+        if peak > _LARGEST_PEAK:
+            raise InputError(f"{self.where}: refused, its peak is {peak:.3g} times full scale")
+
+
+@contextmanager
+def opened_recording(path: Path, where: str) -> Iterator[OpenedRecording]:
+    """Open a recording to read it in blocks.
+
+    Args:
+        path: The file.
+        where: What to call it in messages.
+
+    Raises:
+        InputError: It is none, or of a kind that is refused; also while its blocks are read.
+    """
     soundfile = _soundfile()
     if not path.exists():
         raise InputError(f"{where}: no such file")
@@ -216,34 +306,20 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
     if cut := cut_short(path):
         raise InputError(f"{where}: refused, cut short ({cut})")
     try:
-        # Blocks, since a broken header can announce any number of samples.
         # Bytes: soundfile refuses a name that the locale's encoding cannot spell.
         with soundfile.SoundFile(os.fsencode(path)) as file:
-            rate, file_format, announced = int(file.samplerate), str(file.format), int(file.frames)
+            rate, file_format = int(file.samplerate), str(file.format)
             if not any(file_format in formats for formats in CONTAINERS.values()):
                 raise InputError(
                     f"{where}: refused, {file_format} is not read; convert it to one of {' '.join(SUFFIXES)}"
                 )
             if rate < MIN_RATE:
                 raise InputError(f"{where}: refused, its rate is {rate} Hz; at least {MIN_RATE} Hz is needed")
-            blocks = []
-            while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
-                blocks.append(block)
+            yield OpenedRecording(where, file, rate, file_format, int(file.frames))
     except (soundfile.SoundFileError, RuntimeError, EOFError) as error:
         if _announces_nothing(path):
             raise InputError(f"{where}: refused, it has 0 samples") from None
         raise InputError(f"{where}: refused, not readable as audio ({_reason(error)})") from None
-    samples = np.concatenate(blocks) if blocks else np.zeros((0, 1), np.float32)
-    if len(samples) == 0:
-        raise InputError(f"{where}: refused, it has 0 samples")
-    if len(samples) < announced < 1 << 40:
-        raise InputError(f"{where}: refused, cut short ({len(samples)} of {announced} samples)")
-    if not np.isfinite(samples).all():
-        raise InputError(f"{where}: refused, it holds samples that are NaN or infinite")
-    peak = float(np.abs(samples).max())
-    if peak > _LARGEST_PEAK:
-        raise InputError(f"{where}: refused, its peak is {peak:.3g} times full scale")
-    return samples, rate, file_format
 
 
 def _announces_nothing(path: Path) -> bool:

@@ -192,7 +192,16 @@ def _check_references(params: Params) -> None:
                 raise ParamsError(f"{where}: must be above 0, got {variant.epsilon:g}")
     for name, content in params.train_content.variants.items():
         _check_rho(content, f"train_content.variants.{name}")
+    if params.train_vocoder.discriminator % 4:
+        raise ParamsError(
+            f"train_vocoder.discriminator: must be a multiple of 4, got {params.train_vocoder.discriminator}"
+        )
     for name, system in params.systems.items():
+        if system.mcadams_low > system.mcadams_high:
+            raise ParamsError(
+                f"systems.{name}.mcadams_low: must be at most mcadams_high ({system.mcadams_high:g}),"
+                f" got {system.mcadams_low:g}"
+            )
         for field, variants in (
             ("pitch", params.train_pitch.variants),
             ("content", params.train_content.variants),

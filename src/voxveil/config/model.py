@@ -197,11 +197,23 @@ class TrainAttackerParams(SpeakerParams):
 class TrainVocoderParams:
     """The harmonic-plus-noise source-filter vocoder."""
 
-    channels: int = knob(96, "width of the filter network", low=8)
+    kind: str = knob(
+        "stft",
+        "filters the spectrum (stft), also the waveform (hn_sinc), or HiFi-GAN with that source (nsf_gan)",
+        one_of=("stft", "hn_sinc", "nsf_gan"),
+    )
+    channels: int = knob(96, "width of the spectral filter network; of nsf_gan before upsampling", low=8)
+    width: int = knob(64, "hn_sinc: width of the filter blocks", low=4)
+    harmonic_blocks: int = knob(5, "hn_sinc: filter blocks of the harmonic branch", low=0)
+    noise_blocks: int = knob(1, "hn_sinc: filter blocks of the noise branch", low=0)
+    layers: int = knob(10, "hn_sinc: dilated convolutions of a block", low=1, high=12)
+    discriminator: int = knob(32, "nsf_gan: first width of the discriminators, a multiple of 4", low=4)
     steps: int = knob(480, "training steps", low=1)
     batch: int = knob(8, "crops per step", low=1)
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
-    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+    learning_rate: float = knob(2e-3, "Adam learning rate; hn_sinc diverges above 0.0005", above=0)
+    patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
+    bf16: bool = knob(False, "bfloat16 where there is a GPU")
 
 
 @dataclass(frozen=True)
@@ -214,11 +226,15 @@ class SynthesisParams:
     batch: int = knob(8, "crops per step", low=1)
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
     learning_rate: float = knob(4e-3, "Adam learning rate", above=0)
+    patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
+    bf16: bool = knob(False, "bfloat16 where there is a GPU")
 
 
 @dataclass(frozen=True)
 class BundleParams:
     """The packed model of one system."""
+
+    sex_public: bool = knob(False, "the private speakers' sex is public: a target may be chosen by it")
 
 
 @dataclass(frozen=True)
@@ -316,11 +332,40 @@ class SystemParams:
     """One anonymization system as a composition of variants."""
 
     kind: str = knob(
-        "anonymized", "'original' passes speech through unprotected", one_of=("anonymized", "original")
+        "anonymized",
+        "anonymized, passed through (original), or signal processing without any guarantee (mcadams)",
+        one_of=("anonymized", "original", "mcadams"),
     )
     pitch: str = knob("plain", "its train_pitch variant")
     content: str = knob("plain", "its train_content variant")
     pitch_conversion: bool = knob(False, "move F0 to the target's mean and standard deviation")
+    target: str = knob(
+        "dense",
+        "voice: of a dense cluster, or far from the source as VoicePrivacy's B1 (no guarantee)",
+        one_of=("dense", "farthest"),
+    )
+    target_level: str = knob(
+        "utterance",
+        "a voice for each utterance, or for all of a speaker (no guarantee)",
+        one_of=("utterance", "speaker"),
+    )
+    target_sex: str = knob(
+        "any",
+        "sex of the voice against the source's (no guarantee unless bundle.sex_public)",
+        one_of=("any", "same", "cross"),
+    )
+    mcadams_low: float = knob(0.5, "mcadams: smallest coefficient drawn for an utterance", low=0.1, high=2)
+    mcadams_high: float = knob(0.9, "mcadams: largest; equal to the smallest = fixed", low=0.1, high=2)
+
+    @property
+    def trained(self) -> bool:
+        """The system is made of trained models."""
+        return self.kind == "anonymized"
+
+    @property
+    def state(self) -> str:
+        """State of the speech it puts out: ``original`` or ``anonymized``."""
+        return "original" if self.kind == "original" else "anonymized"
 
 
 @dataclass(frozen=True)

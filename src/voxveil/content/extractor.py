@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.audio.mel import log_mel
+from voxveil.audio.frames import HOP
+from voxveil.audio.mel import WINDOW, log_mel
 from voxveil.content.model import ContentModel, ContentSize
 from voxveil.errors import InputError
 from voxveil.privacy import ContentMechanism, NoiseSource, Released, described_content, norm1
@@ -103,19 +104,26 @@ class ContentExtractor:
         """The loss of one released vector as JSON."""
         return self.mechanism.loss_for((1, self.size)).to_json()
 
-    def release(self, audio: NDArray[Any], noise: NoiseSource) -> Released[Array]:
-        """Release the content of one utterance.
+    @property
+    def context(self) -> int:
+        """Frames each side beyond which nothing reaches a vector: network and analysis window."""
+        return self._model.reach + WINDOW // (2 * HOP) + 1
+
+    def release(self, audio: NDArray[Any], noise: NoiseSource, span: slice = slice(None)) -> Released[Array]:
+        """Release the content of one utterance, or of one window of a long one.
 
         Args:
             audio: (n,) in [-1, 1], 16 kHz.
             noise: Where the noise comes from: the system's CSPRNG for a private utterance.
+            span: Frames that are released, of K; the others are context only. It starts at the first
+                frame of a vector.
 
         Returns:
-            (K, M) float32, K = n // 160 + 1, each row of L1 norm 1, with its loss per vector. Of K
-            frames ceil(K / every) vectors are released; each stands for ``every`` frames.
+            (K, M) float32, K = n // 160 + 1 or the frames of the span, each row of L1 norm 1, with its loss
+            per vector. Of K frames ceil(K / every) vectors are released; each stands for ``every`` frames.
         """
         # The mechanism sees the vectors as they are, so that it can refuse NaN; norm1 is idempotent.
-        private = self._bottleneck(audio)
+        private = self._bottleneck(audio)[span]
         frames = len(private)
         released = self.mechanism.release(self._vectors(private), noise)
         return released.map(lambda value: norm1(spread(value, self.every)[:frames]).astype(np.float32))

@@ -18,6 +18,7 @@ from voxveil.report.words import (
     null_envelope,
     number,
     pure_text,
+    total_text,
 )
 
 __all__ = ["results_table"]
@@ -80,7 +81,7 @@ def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         cells = [pure_text(streams[name]) if name in streams else "-" for name in ("pitch", "content")]
         utterance = summary["promise"]["utterance"]
         own = (concentrated_text(utterance),) if some else ()
-        rows.append((summary["system"], *cells, pure_text(utterance), *own))
+        rows.append((summary["system"], *cells, total_text(summary), *own))
     return rows
 
 

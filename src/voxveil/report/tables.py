@@ -20,7 +20,7 @@ from voxveil.report.words import (
     null_envelope,
     number,
     plain_promise,
-    pure_text,
+    total_text,
 )
 
 __all__ = [
@@ -57,7 +57,7 @@ def promise_table(summaries: Sequence[Summary]) -> str:
         streams, utterance = summary["promise"]["streams"], summary["promise"]["utterance"]
         largest = f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
         bounded = utterance["epsilon"] != "inf"
-        totals = [escape(pure_text(utterance)) + (largest if bounded else "")]
+        totals = [escape(total_text(summary)) + (largest if bounded else "")]
         if some:
             noted = largest if concentrated(utterance) else ""
             totals.append(escape(concentrated_text(utterance)) + noted)

@@ -25,6 +25,7 @@ __all__ = [
     "number",
     "plain_promise",
     "pure_text",
+    "total_text",
 ]
 
 EER_NOTE = (
@@ -136,6 +137,17 @@ def conditions(attack: Attack) -> str:
     )
 
 
+def total_text(summary: Summary) -> str:
+    """Return epsilon of an utterance; a system that is there for comparison only says so."""
+    total = pure_text(summary["promise"]["utterance"])
+    return f"{total} (no guarantee)" if comparison_only(summary) else total
+
+
+def comparison_only(summary: Summary) -> bool:
+    """Return whether a system can promise nothing by its construction, other than original speech."""
+    return summary["kind"] == "mcadams" or "target" in summary["promise"]["streams"]
+
+
 def plain_promise(summary: Summary) -> str:
     """Return what a system promises, in a sentence a reader can hold against it."""
     promise = summary["promise"]
@@ -147,6 +159,10 @@ def plain_promise(summary: Summary) -> str:
     ]
     if summary["kind"] == "original":
         return "Original speech, passed through: nothing is promised."
+    if summary["kind"] == "mcadams":
+        return "No guarantee: signal processing (McAdams coefficient) without noise (ε = ∞)."
+    if "target" in open_streams:
+        return f"No guarantee, for comparison only: {promise['streams']['target']['note']} (ε = ∞)."
     if open_streams:
         kept = [name for name in promise["streams"] if name not in open_streams]
         also = f" Noise on {' and '.join(kept)} alone bounds nothing about the whole." if kept else ""

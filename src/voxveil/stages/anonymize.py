@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from voxveil.anonymizer import Anonymized, Anonymizer
 from voxveil.audio.io import encode_flac
 from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.parallel import in_order
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
+from voxveil.speaker.targets import Source
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.synthesis.corpus import corpus_facts
@@ -45,19 +49,26 @@ def run(context: StageContext) -> None:
     for split in (private, attacker):
         # Reads the index of all F0: one that is missing must stop the run before it is charged.
         split.f0(split.utterances[0].id)
+    anonymizer.require_disjoint(private.speakers)
     announced = _announce(context, anonymizer, private)
+    own, theirs = _Voices(anonymizer, private), _Voices(anonymizer, attacker)
 
     def release(utterance: Utterance) -> Anonymized:
         # Only the target is seeded; the noise on private speech has no seed to be given.
-        chooser = anonymizer.target_stream(seed, utterance.id)
+        chooser = anonymizer.target_stream(seed, utterance.id, utterance.speaker)
         audio, f0 = private.audio(utterance.id), private.f0(utterance.id)
-        made = anonymizer.anonymize_private(audio, chooser, f0=f0, name=f"utterance {utterance.id}")
+        source = own.source(utterance, audio)
+        name = f"utterance {utterance.id}"
+        made = anonymizer.anonymize_private(audio, chooser, f0=f0, name=name, source=source)
         announced.require(utterance.id, made.losses, made.vectors)
         return made
 
     def imitate(utterance: Utterance) -> Anonymized:
         audio, f0 = attacker.audio(utterance.id), attacker.f0(utterance.id)
-        return anonymizer.anonymize_public(audio, seed, utterance.id, f0=f0)
+        source = theirs.source(utterance, audio)
+        return anonymizer.anonymize_public(
+            audio, seed, utterance.id, f0=f0, speaker=utterance.speaker, source=source
+        )
 
     _write(context, "released", private, release, original=anonymizer.bundle.original)
     _write(context, "attacker", attacker, imitate, original=anonymizer.bundle.original)
@@ -68,6 +79,21 @@ def run(context: StageContext) -> None:
         context.outputs["attacker"] / "corpus.json", read_json(context.inputs["public"] / "corpus.json")
     )
     _write_samples(context, private, attacker)
+
+
+class _Voices:
+    """What the rule of the target looks at; for a target of a speaker, the same for all of the utterances."""
+
+    def __init__(self, anonymizer: Anonymizer, split: Split) -> None:
+        self._anonymizer, self._split = anonymizer, split
+        self._first: dict[str, str] = {}
+        for utterance in sorted(split, key=lambda u: u.id):
+            self._first.setdefault(utterance.speaker, utterance.id)
+
+    def source(self, utterance: Utterance, audio: NDArray[np.float32]) -> Source:
+        if self._anonymizer.bundle.target.level == "speaker":
+            audio = self._split.audio(self._first[utterance.speaker])
+        return self._anonymizer.source_of(audio, utterance.sex, f"utterance {utterance.id}")
 
 
 def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> Release:

@@ -16,4 +16,11 @@ def run(context: StageContext) -> None:
     corpus = read_json(path).get("corpus")
     if not isinstance(corpus, dict):
         raise InputError(f"{path}: corpus is missing; run train_synthesis again")
-    write_bundle(context.outputs["model"], context.key, context.system, context.inputs, corpus)
+    write_bundle(
+        context.outputs["model"],
+        context.key,
+        context.system,
+        context.inputs,
+        corpus,
+        sex_public=context.params.bundle.sex_public,
+    )

@@ -34,7 +34,7 @@ def run(context: StageContext) -> None:
     speaker_of = {utterance.id: utterance.speaker for utterance in private}
     sex_of = {utterance.speaker: utterance.sex for utterance in private}
     lists = read_trials(context.inputs["private"] / "trials", speaker_of)
-    state = context.system.kind
+    state = context.system.state
     check_attackers(attackers, state, private.speakers, str(where))
     ranks = draw_rank_protocol(
         lists.enrolments, speaker_of, context.params.score.rank_inputs, context.params.base.seed

@@ -35,7 +35,7 @@ def run(context: StageContext) -> None:
                 kind,
                 speech,
                 params,
-                training=context.system.kind,
+                training=context.system.state,
                 seed=seed,
                 number=number,
                 checkpoints=context.checkpoints / name,

@@ -13,11 +13,11 @@ _MEASURED = 20
 
 
 def run(context: StageContext) -> None:
-    """Write model, curve and metrics; for an original system, that there is nothing to train."""
-    if context.system.kind == "original":
-        _passthrough(context)
-    else:
+    """Write model, curve and metrics; for a system without models, that there is nothing to train."""
+    if context.system.trained:
         _train(context)
+    else:
+        _passthrough(context)
 
 
 def _passthrough(context: StageContext) -> None:
@@ -43,7 +43,14 @@ def _train(context: StageContext) -> None:
     data = AcousticData(Speech(split), system, encoder.embed, seed, context.key)
     training, held = hold_out(split.utterances, seed)
     model, curve = train_acoustic(
-        data, training, params, context.key, seed, checkpoints=context.checkpoints, sink=context.sink
+        data,
+        training,
+        params,
+        context.key,
+        seed,
+        held=held,
+        checkpoints=context.checkpoints,
+        sink=context.sink,
     )
     heard = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
     measured = measure(model.eval(), data, heard)

@@ -22,7 +22,7 @@ def run(context: StageContext) -> None:
     speech = Speech(split)
     training, held = hold_out(split.utterances, seed)
     vocoder, curve = train_vocoder(
-        speech, training, params, seed, checkpoints=context.checkpoints, sink=context.sink
+        speech, training, params, seed, held=held, checkpoints=context.checkpoints, sink=context.sink
     )
     measured = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
     metrics = {

@@ -74,6 +74,11 @@ class AcousticModel(nn.Module):
         )
         self.leave = nn.Conv1d(size.channels, MEL_BANDS + 1, 1)
 
+    @property
+    def reach(self) -> int:
+        """Frames each side that a predicted frame sees."""
+        return 2 + sum(_DILATIONS[i % len(_DILATIONS)] for i in range(self.size.layers))
+
     def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
         """Set the constants (80,) that normalise the log-mel; of public speech."""
         self.mel_mean.copy_(torch.from_numpy(mean))

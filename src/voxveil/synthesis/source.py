@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from voxveil.audio.frames import HOP, SAMPLE_RATE
 from voxveil.seeding import stream
 
-__all__ = ["NOISE_SCALE", "fill_unvoiced", "harmonic_source", "noise_source", "to_samples"]
+__all__ = [
+    "NOISE_SCALE",
+    "NoiseTape",
+    "cycles",
+    "fill_unvoiced",
+    "harmonic_source",
+    "noise_source",
+    "to_samples",
+]
 
 NYQUIST = SAMPLE_RATE / 2
 #: Standard deviation of white noise whose mean STFT magnitude is 1 with a 640-sample Hann window:
@@ -55,21 +63,34 @@ def to_samples(frames: torch.Tensor, samples: int) -> torch.Tensor:
     return grid.flatten(1)[:, :samples]
 
 
-def harmonic_source(f0: torch.Tensor, voicing: torch.Tensor, samples: int) -> torch.Tensor:
+def cycles(f0: torch.Tensor, samples: int) -> torch.Tensor:
+    """Return (batch, n) float64: periods of F0 up to and with each sample.
+
+    Args:
+        f0: (batch, K) in Hz.
+        samples: n.
+    """
+    # Float64: the phase of a long file is a sum of millions of terms, and the kernel multiplies it by 100.
+    return torch.cumsum(to_samples(f0.double(), samples) / SAMPLE_RATE, dim=1)
+
+
+def harmonic_source(
+    f0: torch.Tensor, voicing: torch.Tensor, samples: int, start: float = 0.0
+) -> torch.Tensor:
     """Return the pulse train sum_h cos(h phi), h f0 < 8 kHz, at unit pulse height, gated by voicing.
 
     Args:
         f0: (batch, K) in Hz, positive everywhere (:func:`fill_unvoiced`).
         voicing: (batch, K) in [0, 1].
         samples: Number of samples n with K = n // 160 + 1.
+        start: Periods before the first sample, of a window within a longer recording.
 
     Returns:
         (batch, n) float32.
     """
-    # Float64: the phase of a long file is a sum of millions of terms, and the kernel multiplies it by 100.
     hertz = to_samples(f0.double(), samples)
-    cycles = torch.cumsum(hertz / SAMPLE_RATE, dim=1)
-    phase = 2.0 * np.pi * (cycles - torch.floor(cycles))
+    passed = cycles(f0, samples) + start
+    phase = 2.0 * np.pi * (passed - torch.floor(passed))
     harmonics = torch.ceil(NYQUIST / hertz) - 1.0
     half = torch.sin(phase / 2)
     at_pulse = half.abs() < 1e-7
@@ -85,5 +106,25 @@ def noise_source(samples: int) -> NDArray[np.float32]:
     It depends on the sample count alone (public by definition): it is part of the voice, not of
     the privacy, and equal inputs give equal speech.
     """
-    noise = stream(0, "vocoder", "noise", samples).standard_normal(samples, dtype=np.float32)
-    return noise * np.float32(NOISE_SCALE)
+    return NoiseTape(samples).take(0, samples)
+
+
+class NoiseTape:
+    """The noise of :func:`noise_source`, a piece at a time.
+
+    Args:
+        samples: Sample count of the whole.
+    """
+
+    def __init__(self, samples: int) -> None:
+        self._stream = stream(0, "vocoder", "noise", samples)
+        self._kept = np.zeros(0, np.float32)
+        self._first = 0
+
+    def take(self, start: int, stop: int) -> NDArray[np.float32]:
+        """Return samples ``start`` to ``stop``; what lies before ``start`` is forgotten."""
+        missing = stop - self._first - len(self._kept)
+        fresh = self._stream.standard_normal(max(0, missing), dtype=np.float32)
+        self._kept = np.concatenate([self._kept, fresh * np.float32(NOISE_SCALE)])[start - self._first :]
+        self._first = start
+        return self._kept[: stop - start]

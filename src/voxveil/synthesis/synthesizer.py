@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,27 @@ from voxveil.speaker.targets import Target
 from voxveil.synthesis.acoustic import AcousticModel
 from voxveil.synthesis.pitch_mapping import vocoder_f0
 from voxveil.synthesis.source import noise_source
-from voxveil.synthesis.vocoder import Vocoder
+from voxveil.synthesis.vocoders import AnyVocoder, load_vocoder
 from voxveil.training.loop import device
 
-__all__ = ["Synthesizer"]
+__all__ = ["Spoken", "Synthesizer"]
 
 Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What the models are given, made of released values alone.
+
+    Attributes:
+        vectors: (K, M) content.
+        heights: (K,) pitch on the unit scale, 0 = unvoiced.
+        f0: (K,) Hz, positive.
+    """
+
+    vectors: Array
+    heights: Array
+    f0: Array
 
 
 class Synthesizer:
@@ -33,7 +49,7 @@ class Synthesizer:
         pitch_conversion: Move F0 to the target's statistics even where pitch carries no noise.
     """
 
-    def __init__(self, acoustic: AcousticModel, vocoder: Vocoder, *, pitch_conversion: bool) -> None:
+    def __init__(self, acoustic: AcousticModel, vocoder: AnyVocoder, *, pitch_conversion: bool) -> None:
         self._acoustic = acoustic.to(device()).eval()
         self._vocoder = vocoder.to(device()).eval()
         self._convert = pitch_conversion
@@ -41,7 +57,7 @@ class Synthesizer:
     @classmethod
     def load(cls, acoustic: Path, vocoder: Path, *, pitch_conversion: bool) -> Synthesizer:
         """Load both models from their folders."""
-        return cls(AcousticModel.load(acoustic), Vocoder.load(vocoder), pitch_conversion=pitch_conversion)
+        return cls(AcousticModel.load(acoustic), load_vocoder(vocoder), pitch_conversion=pitch_conversion)
 
     def synthesize(
         self, content: Released[Array], pitch: Released[Array], target: Target, samples: int
@@ -62,24 +78,51 @@ class Synthesizer:
             PrivacyError: Content or pitch did not go through a privacy mechanism.
             InputError: Their frame counts do not fit ``samples``.
         """
+        spoken = self.heard(content, pitch, target, frame_count(samples) if samples > 0 else 0)
+        return self.speak(spoken, target, noise_source(samples))
+
+    @property
+    def reach(self) -> int:
+        """Frames each side that a sample of speech sees."""
+        return self._acoustic.reach + self._vocoder.reach
+
+    def heard(self, content: Released[Array], pitch: Released[Array], target: Target, frames: int) -> Spoken:
+        """Return what the models are given of released features; see :meth:`synthesize`.
+
+        Args:
+            content: Released (K, M).
+            pitch: Released (K,).
+            target: The voice.
+            frames: K that the sample count asks for.
+        """
         vectors: Array = require_released(content, "content").value
         unit: Array = require_released(pitch, "pitch").value
-        frames = frame_count(samples)
-        if samples < 1 or vectors.shape != (frames, self._acoustic.size.content) or unit.shape != (frames,):
+        size = self._acoustic.size.content
+        if frames < 1 or vectors.shape != (frames, size) or unit.shape != (frames,):
             raise InputError(
-                f"synthesis of {samples} samples needs {frames} frames of {self._acoustic.size.content}-dim"
-                f" content and {frames} of pitch, got {vectors.shape} and {unit.shape}"
+                f"synthesis needs {frames} frames of {size}-dim content and {frames} of pitch,"
+                f" got {vectors.shape} and {unit.shape}"
             )
         noisy = not pitch.loss.unbounded
         f0, moved = vocoder_f0(unit, target, convert=self._convert, noisy=noisy)
         # The acoustic model sees pitch as it did in training: as released, or as converted.
-        heights = hz_to_unit(moved) if self._convert and not noisy else unit
+        return Spoken(vectors, hz_to_unit(moved) if self._convert and not noisy else unit, f0)
+
+    def speak(self, spoken: Spoken, target: Target, noise: Array, start: float = 0.0) -> Array:
+        """Return (n,) speech.
+
+        Args:
+            spoken: K frames, K = n // 160 + 1.
+            target: The voice.
+            noise: (n,) noise of the voice.
+            start: Periods of F0 before the first sample.
+        """
         with torch.inference_mode():
             log_mel, voicing = self._acoustic.predict(
-                _batch(vectors), _batch(heights), _batch(target.embedding)
+                _batch(spoken.vectors), _batch(spoken.heights), _batch(target.embedding)
             )
             voiced = (voicing > 0.5).to(log_mel.dtype)
-            audio = self._vocoder(log_mel, _batch(f0), voiced, _batch(noise_source(samples)))
+            audio = self._vocoder(log_mel, _batch(spoken.f0), voiced, _batch(noise), start)
         result: Array = audio[0].cpu().numpy().astype(np.float32)
         return result
 

@@ -23,7 +23,8 @@ from voxveil.privacy import PublicNoise
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize, acoustic_loss
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.systems import System
-from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
+from voxveil.training.stopping import early_stopping
 
 __all__ = ["AcousticData", "Measured", "measure", "train_acoustic"]
 
@@ -127,6 +128,7 @@ def train_acoustic(
     name: str,
     seed: int,
     *,
+    held: Sequence[Utterance] = (),
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
 ) -> tuple[AcousticModel, list[dict[str, float]]]:
@@ -138,6 +140,7 @@ def train_acoustic(
         params: Sizes and steps.
         name: Name of the system.
         seed: The run's seed.
+        held: Public utterances of other speakers, for early stopping.
         checkpoints: Where to resume from and save to.
         sink: Told each point of the curve.
     """
@@ -150,14 +153,28 @@ def train_acoustic(
     model.to(device())
     frames = params.crop_frames
 
-    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        crops = draw_crops(utterances, frames, params.batch, seed, "train_synthesis", "batch", step)
-        content, pitch, embedding, mel, voiced, mask = data.batch(crops, frames, "step", step)
-        predicted, logits = model(content, pitch, embedding)
+    def loss_on(source: Sequence[Utterance], kind: str, step: int) -> tuple[torch.Tensor, dict[str, float]]:
+        where = "batch" if kind == "step" else kind
+        crops = draw_crops(source, frames, params.batch, seed, "train_synthesis", where, step)
+        content, pitch, embedding, mel, voiced, mask = data.batch(crops, frames, kind, step)
+        predicted, logits = (part.float() for part in model(content, pitch, embedding))
         return acoustic_loss(predicted, logits, (mel - model.mel_mean) / model.mel_sd, voiced, mask)
 
-    plan = Plan(f"train_synthesis[{name}]", seed, params.steps, params.learning_rate)
-    curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
+    def held_out() -> dict[str, float]:
+        with precision(params.bf16, device()):
+            return {"held_out": float(loss_on(held, "held-out", 0)[0])}
+
+    stopping = early_stopping(model, held_out, params.patience if held else 0, checkpoints)
+    curve = fit(
+        model,
+        lambda step: loss_on(utterances, "step", step),
+        Plan(f"train_synthesis[{name}]", seed, params.steps, params.learning_rate, bf16=params.bf16),
+        checkpoints=checkpoints,
+        sink=sink,
+        watch=stopping,
+    )
+    if stopping is not None:
+        stopping.restore()
     return model, curve
 
 

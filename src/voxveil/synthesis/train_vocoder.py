@@ -7,17 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from voxveil.audio.frames import HOP
 from voxveil.audio.mel import log_mel
 from voxveil.config.model import TrainVocoderParams
 from voxveil.corpus.split import Utterance
 from voxveil.seeding import stream
+from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
 from voxveil.synthesis.losses import stft_loss
 from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced, noise_source
 from voxveil.synthesis.speech import Speech, Spoken, draw_crops, mel_statistics
-from voxveil.synthesis.vocoder import Vocoder, VocoderSize
-from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder
+from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
+from voxveil.training.stopping import early_stopping
 
 __all__ = ["DEFAULT_F0", "copy_distance", "copy_synthesis", "train_vocoder"]
 
@@ -32,58 +35,93 @@ def train_vocoder(
     params: TrainVocoderParams,
     seed: int,
     *,
+    held: Sequence[Utterance] = (),
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
-) -> tuple[Vocoder, list[dict[str, float]]]:
+) -> tuple[AnyVocoder, list[dict[str, float]]]:
     """Train a vocoder and return it with its curve.
 
     Args:
         speech: Reads the utterances.
         utterances: The public utterances to train on.
-        params: Sizes and steps.
+        params: Kind, sizes and steps.
         seed: The run's seed.
+        held: Public utterances of other speakers, for early stopping.
         checkpoints: Where to resume from and save to.
         sink: Told each point of the curve.
     """
     with seeded(seed, _NAME, "initial"):
-        vocoder = Vocoder(VocoderSize(params.channels))
+        vocoder = build_vocoder(params)
+        judges = Discriminators(params.discriminator) if params.kind == "nsf_gan" else None
     vocoder.normalise_by(*mel_statistics(speech, utterances))
-    vocoder.to(device())
-    frames = params.crop_frames + 1
+    # One model, so that one checkpoint holds both sides.
+    model: nn.Module = vocoder if judges is None else nn.ModuleList([vocoder, judges])
+    model.to(device())
+
+    def spoken(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        inputs, target = _batch(speech, utterances, params, seed, "batch", step)
+        return vocoder(*inputs).float(), target
 
     def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        parts: list[Spoken] = []
-        for crop in draw_crops(utterances, frames, params.batch, seed, _NAME, "batch", step):
-            whole = speech[crop.item].padded(frames)
-            stop = crop.start + frames
-            parts.append(
-                Spoken(
-                    whole.audio[HOP * crop.start : HOP * (stop - 1)],
-                    whole.log_mel[crop.start : stop],
-                    whole.f0[crop.start : stop],
-                )
-            )
-        samples = HOP * params.crop_frames
-        noise = stream(seed, _NAME, "noise", step).standard_normal((params.batch, samples), dtype=np.float32)
-        f0 = np.stack([part.f0 for part in parts])
-        filled = np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0])
-        output = vocoder(
-            *_tensors(
-                np.stack([part.log_mel for part in parts]),
-                filled,
-                (f0 > 0).astype(np.float32),
-                noise * np.float32(NOISE_SCALE),
-            )
+        output, target = spoken(step)
+        return (
+            (stft_loss(output, target), {}) if judges is None else adversarial_losses(judges, output, target)
         )
-        (target,) = _tensors(np.stack([part.audio for part in parts]))
-        return stft_loss(output, target), {}
 
-    plan = Plan(_NAME, seed, params.steps, params.learning_rate)
-    curve = fit(vocoder, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
+    def held_out() -> dict[str, float]:
+        inputs, target = _batch(speech, held, params, seed, "held-out", 0)
+        with precision(params.bf16, device()):
+            return {"held_out": float(stft_loss(vocoder(*inputs).float(), target))}
+
+    stopping = early_stopping(model, held_out, params.patience if held else 0, checkpoints)
+    curve = fit(
+        model,
+        loss_of_step,
+        Plan(_NAME, seed, params.steps, params.learning_rate, bf16=params.bf16),
+        checkpoints=checkpoints,
+        sink=sink,
+        watch=stopping,
+        apart=() if judges is None else (judges,),
+    )
+    if stopping is not None:
+        stopping.restore()
     return vocoder, curve
 
 
-def copy_synthesis(vocoder: Vocoder, spoken: Spoken) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def _batch(
+    speech: Speech,
+    utterances: Sequence[Utterance],
+    params: TrainVocoderParams,
+    seed: int,
+    name: str,
+    step: int,
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Return what the vocoder is given in a step, and the audio (batch, n) that it should become."""
+    frames, samples = params.crop_frames + 1, HOP * params.crop_frames
+    parts: list[Spoken] = []
+    for crop in draw_crops(utterances, frames, params.batch, seed, _NAME, name, step):
+        whole = speech[crop.item].padded(frames)
+        stop = crop.start + frames
+        parts.append(
+            Spoken(
+                whole.audio[HOP * crop.start : HOP * (stop - 1)],
+                whole.log_mel[crop.start : stop],
+                whole.f0[crop.start : stop],
+            )
+        )
+    noise = stream(seed, _NAME, "noise", step).standard_normal((params.batch, samples), dtype=np.float32)
+    f0 = np.stack([part.f0 for part in parts])
+    inputs = _tensors(
+        np.stack([part.log_mel for part in parts]),
+        np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0]),
+        (f0 > 0).astype(np.float32),
+        noise * np.float32(NOISE_SCALE),
+    )
+    (target,) = _tensors(np.stack([part.audio for part in parts]))
+    return inputs, target
+
+
+def copy_synthesis(vocoder: AnyVocoder, spoken: Spoken) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     """Return (n,) speech from an utterance's true log-mel and F0: the best the vocoder can do."""
     inputs = _tensors(
         spoken.log_mel[None],
@@ -95,7 +133,7 @@ def copy_synthesis(vocoder: Vocoder, spoken: Spoken) -> np.ndarray[tuple[int], n
         return np.asarray(vocoder(*inputs)[0].cpu().numpy(), dtype=np.float32)
 
 
-def copy_distance(vocoder: Vocoder, speech: Speech, utterances: Sequence[Utterance]) -> float:
+def copy_distance(vocoder: AnyVocoder, speech: Speech, utterances: Sequence[Utterance]) -> float:
     """Return the mean absolute log-mel difference (nat) between copy synthesis and the original."""
     distances = []
     for utterance in utterances:

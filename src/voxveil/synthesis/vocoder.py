@@ -28,7 +28,7 @@ from voxveil.synthesis.storing import load_network
 __all__ = ["Vocoder", "VocoderSize"]
 
 BINS = FFT_SIZE // 2 + 1
-_KIND = "stft-source-filter"
+KIND = "stft-source-filter"
 _LIMIT = 5.0
 
 
@@ -69,6 +69,11 @@ class Vocoder(nn.Module):
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)  # type: ignore[arg-type]
 
+    @property
+    def reach(self) -> int:
+        """Frames each side that a sample sees: the filter network and two analysis windows."""
+        return 2 + sum(1 << i for i in range(self.size.blocks)) + -(-WINDOW // HOP)
+
     def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
         """Set the constants (80,) that normalise the log-mel; of public speech."""
         self.mel_mean.copy_(torch.from_numpy(mean))
@@ -105,6 +110,7 @@ class Vocoder(nn.Module):
         f0: torch.Tensor,
         voicing: torch.Tensor,
         noise: torch.Tensor,
+        start: float = 0.0,
     ) -> torch.Tensor:
         """Return the waveform.
 
@@ -113,20 +119,46 @@ class Vocoder(nn.Module):
             f0: (batch, K) in Hz, positive everywhere.
             voicing: (batch, K) in [0, 1].
             noise: (batch, n) noise source with K = n // 160 + 1.
+            start: Periods of F0 before the first sample.
 
         Returns:
             (batch, n).
         """
+        first, second, harmonic, breath = self._sources(log_mel, f0, voicing, noise, start)
+        return self._heard(first * harmonic[..., None] + second * breath[..., None], noise.shape[1])
+
+    def branches(
+        self,
+        log_mel: torch.Tensor,
+        f0: torch.Tensor,
+        voicing: torch.Tensor,
+        noise: torch.Tensor,
+        start: float = 0.0,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the harmonic and the noise part (batch, n) of :meth:`forward`, whose sum it is."""
+        first, second, harmonic, breath = self._sources(log_mel, f0, voicing, noise, start)
         samples = noise.shape[1]
-        with torch.no_grad():
-            pulses = harmonic_source(f0, voicing, samples)
-            spectra = self._stft(torch.cat([pulses, noise]))
-        first, second = spectra.chunk(2)
-        harmonic, breath = self.gains(log_mel, f0, voicing)
-        shaped = torch.view_as_complex(
-            torch.view_as_real(first) * harmonic[..., None] + torch.view_as_real(second) * breath[..., None]
+        return self._heard(first * harmonic[..., None], samples), self._heard(
+            second * breath[..., None], samples
         )
-        window = torch.hann_window(WINDOW, device=shaped.device)
+
+    def _sources(
+        self,
+        log_mel: torch.Tensor,
+        f0: torch.Tensor,
+        voicing: torch.Tensor,
+        noise: torch.Tensor,
+        start: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the spectra of both sources (batch, 513, K, 2) and their gains (batch, 513, K)."""
+        with torch.no_grad():
+            pulses = harmonic_source(f0, voicing, noise.shape[1], start)
+            spectra = torch.view_as_real(self._stft(torch.cat([pulses, noise])))
+        return (*spectra.chunk(2), *self.gains(log_mel, f0, voicing))
+
+    def _heard(self, spectrum: torch.Tensor, samples: int) -> torch.Tensor:
+        window = torch.hann_window(WINDOW, device=spectrum.device)
+        shaped = torch.view_as_complex(spectrum.float())
         return torch.istft(shaped, FFT_SIZE, HOP, WINDOW, window, length=samples)
 
     def _stft(self, audio: torch.Tensor) -> torch.Tensor:
@@ -135,7 +167,7 @@ class Vocoder(nn.Module):
 
     def describe(self) -> dict[str, Any]:
         """Return what rebuilds the network, for ``model.json``."""
-        return {"kind": _KIND, "sizes": asdict(self.size)}
+        return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod
     def load(cls, folder: Path) -> Vocoder:
@@ -144,7 +176,7 @@ class Vocoder(nn.Module):
         Raises:
             InputError: Naming the file that is missing, of another kind or does not fit.
         """
-        return load_network(folder, _KIND, lambda sizes: cls(VocoderSize(**sizes)))
+        return load_network(folder, KIND, lambda sizes: cls(VocoderSize(**sizes)))
 
 
 @lru_cache(maxsize=1)

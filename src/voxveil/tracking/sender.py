@@ -18,6 +18,7 @@ from voxveil.errors import VoxveilError
 from voxveil.tracking.client import Tracker, common_tags, connect
 from voxveil.tracking.names import PREFIX
 from voxveil.tracking.store import resolve_store, warn
+from voxveil.tracking.system import system_metrics
 
 __all__ = ["main", "send"]
 
@@ -58,10 +59,11 @@ def send(training: Line, lines: queue.SimpleQueue[Line]) -> None:
     if not points:
         return  # nothing was trained: the identity, or the original system
     run_id, sent = _open(tracker, training)
-    _log(tracker, run_id, training["stage"], points, sent)
-    while not status:
-        points, status = _take(lines)
+    with system_metrics(run_id, tracker.store.uri):
         _log(tracker, run_id, training["stage"], points, sent)
+        while not status:
+            points, status = _take(lines)
+            _log(tracker, run_id, training["stage"], points, sent)
     with tracker.burst() as client:
         client.set_terminated(run_id, status)
 

@@ -7,8 +7,8 @@ ends where an uninterrupted one does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,19 @@ from voxveil.errors import VoxveilError
 from voxveil.seeding import stream_seed
 from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
 from voxveil.training.progress import Progress
+from voxveil.training.stopping import EarlyStopping
 
-__all__ = ["CurveSink", "Plan", "TrainingError", "Watch", "device", "fit", "seeded", "use_threads"]
+__all__ = [
+    "CurveSink",
+    "Plan",
+    "TrainingError",
+    "Watch",
+    "device",
+    "fit",
+    "precision",
+    "seeded",
+    "use_threads",
+]
 
 #: Called with (step, values) whenever a point of the curve is recorded.
 CurveSink = Callable[[int, dict[str, float]], None]
@@ -47,6 +58,7 @@ class Plan:
         clip: Largest gradient norm.
         checkpoint_seconds: Time between checkpoints.
         curve_every: Steps between points of the curve; 0 = a fortieth of the steps.
+        bf16: Compute in bfloat16 where there is a GPU; parameters and their updates stay in float32.
     """
 
     name: str
@@ -56,6 +68,7 @@ class Plan:
     clip: float = 1.0
     checkpoint_seconds: float = 5.0
     curve_every: int = 0
+    bf16: bool = False
 
 
 def device() -> torch.device:
@@ -77,6 +90,13 @@ def seeded(seed: int, *keys: str | int) -> Iterator[None]:
         yield
 
 
+def precision(bf16: bool, where: torch.device) -> AbstractContextManager[object]:
+    """Return the context a loss is computed in: bfloat16 on a GPU where asked for, else as it is."""
+    if bf16 and where.type == "cuda":
+        return torch.autocast("cuda", torch.bfloat16)
+    return nullcontext()
+
+
 def fit(
     model: nn.Module,
     loss_of_step: Callable[[int], tuple[torch.Tensor, dict[str, float]]],
@@ -85,6 +105,7 @@ def fit(
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
     watch: Watch | None = None,
+    apart: Sequence[nn.Module] = (),
 ) -> list[dict[str, float]]:
     """Train ``model`` and return its curve.
 
@@ -96,7 +117,8 @@ def fit(
         checkpoints: Folder to resume from and save to; none is kept if absent.
         sink: Told each point of the curve, e.g. to stream it to MLflow.
         watch: May stop the training (:class:`voxveil.training.stopping.EarlyStopping`), asked in evaluation
-            mode. What it remembers is in no checkpoint, so it goes without ``checkpoints``.
+            mode. With ``checkpoints`` it must keep its best weights in a folder.
+        apart: Parts of the model whose gradients are clipped by themselves (adversaries).
 
     Returns:
         Points ``{"step": ..., "loss": ..., "learning_rate": ..., ...}``; a loss is the mean since the last.
@@ -104,24 +126,28 @@ def fit(
     Raises:
         TrainingError: The loss became NaN or infinite.
     """
-    if checkpoints and watch is not None:
-        raise ValueError(f"{plan.name}: a training that is watched keeps no checkpoints")
+    if checkpoints and watch is not None and not (isinstance(watch, EarlyStopping) and watch.resumes):
+        raise ValueError(f"{plan.name}: a watch that keeps nothing on disk goes with no checkpoints")
     parameters = [p for p in model.parameters() if p.requires_grad]
+    groups, where = _groups(model, apart), parameters[0].device
     optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate, betas=(0.9, 0.98))
     done, curve = load_checkpoint(checkpoints, model, optimizer) if checkpoints else (0, [])
+    if isinstance(watch, EarlyStopping):
+        watch.resume(curve)
     every = plan.curve_every or max(1, plan.steps // 40)
     progress = Progress(plan.name, plan.steps, "step", start=done)
     saved, total, count = time.monotonic(), 0.0, 0
     model.train()
     for step in range(done, plan.steps):
         rate = plan.learning_rate * _schedule(step, plan.steps)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        with seeded(plan.seed, plan.name, "step", step):
+        for settings in optimizer.param_groups:
+            settings["lr"] = rate
+        with seeded(plan.seed, plan.name, "step", step), precision(plan.bf16, where):
             loss, values = loss_of_step(step)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(parameters, plan.clip)
+        for group in groups:
+            torch.nn.utils.clip_grad_norm_(group, plan.clip)
         optimizer.step()
         number = float(loss.detach())
         if number != number or number in (float("inf"), float("-inf")):
@@ -149,6 +175,14 @@ def fit(
             saved = time.monotonic()
     model.eval()
     return curve
+
+
+def _groups(model: nn.Module, apart: Sequence[nn.Module]) -> list[list[nn.Parameter]]:
+    """Return the trained parameters of each part, and those of the rest."""
+    groups = [[p for p in part.parameters() if p.requires_grad] for part in apart]
+    taken = {id(p) for group in groups for p in group}
+    rest = [p for p in model.parameters() if p.requires_grad and id(p) not in taken]
+    return [group for group in (*groups, rest) if group]
 
 
 def _schedule(step: int, steps: int) -> float:

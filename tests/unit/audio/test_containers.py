@@ -101,16 +101,15 @@ def test_check_lists_and_refuses_what_anonymize_does(
     suffix: str,
 ) -> None:
     """corpus check passed .sph, .w64 and .caf, and did not see .m4a; anonymize refused all of them."""
-    from voxveil.recordings import _Found, _sort_file
+    from voxveil.listing import list_folder
 
     (tmp_path / "in").mkdir()
     write(tmp_path / "in/good.wav", "WAV", "PCM_16")
     path = write(tmp_path / f"in/a{suffix}", "WAV", "PCM_16")
-    found = _Found()
-    _sort_file(path, tmp_path / "in", tmp_path / "out", found)
+    found = list_folder(tmp_path / "in", tmp_path / "out", ".flac")
     status = main(["corpus", "check", str(tmp_path / "in")])
     lines = capsys.readouterr().out.splitlines()
     assert status == (1 if found.refused else 0)
     assert lines[:-1] == [refused.reason for refused in found.refused]
-    assert lines[-1].startswith(f"{2 - found.others} files: {1 + len(found.pairs)} usable")
+    assert lines[-1].startswith(f"{2 - found.others} files: {len(found.recordings)} usable")
     assert bool(not_read(path)) == bool(found.refused) == (suffix in OTHER_AUDIO)

@@ -1,5 +1,8 @@
 """F0 by YAAPT (Zahorian & Hu 2008), with one range for everybody.
 
+The frames are those of pYAAPT 1.0.12 (AMFM_decompy), quirks included, so that F0 compares with published
+work; a test compares them frame by frame. Here all frames of a step are computed at once.
+
 The range is a constant: one fitted to a speaker would spend other utterances of that speaker.
 
 YAAPT decides voicing by low-frequency energy relative to the utterance's mean, so it finds F0
@@ -9,35 +12,29 @@ itself after one period (normalised cross-correlation), for at least three frame
 
 from __future__ import annotations
 
-import threading
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
-from voxveil.errors import InputError, MissingExtraError
+from voxveil.errors import InputError
+from voxveil.pitch.yaapt.grid import F0_MAX, F0_MIN, FILTER_ORDER, FRAME, band_passed, yaapt_frames
+from voxveil.pitch.yaapt.refine import final_pitch, ranked
+from voxveil.pitch.yaapt.spectral import energy_ratio, spectral_pitch
+from voxveil.pitch.yaapt.temporal import temporal_candidates
 
 __all__ = ["F0_MAX", "F0_MIN", "PERIODICITY", "track_f0"]
 
-#: Lowest F0 searched, in Hz.
-F0_MIN = 60.0
-#: Highest F0 searched, in Hz.
-F0_MAX = 400.0
 #: Smallest cross-correlation of two neighbouring periods in a voiced frame. White noise reaches
 #: 0.35 at the lag YAAPT picks, 19 of 20 voiced frames of clean speech pass 0.6.
 PERIODICITY = 0.5
 
-#: ``warnings.catch_warnings`` swaps state of the whole process: one thread at a time.
-_WARNINGS = threading.Lock()
-_FRAME_MS = 35.0
-_FRAME = int(_FRAME_MS * SAMPLE_RATE / 1000)
-_FILTER_ORDER = 150
+#: Low-frequency energy over its mean above which a frame may be voiced.
+_VOICED = 0.75
 #: Zeros before sample 0. YAAPT's frame k is samples 160 k to 160 k + 560 of its band-pass output,
 #: which lags by half the filter order: with these, frame k is centred at sample 160 k.
-_LEAD = _FRAME // 2 - _FILTER_ORDER // 2
+_LEAD = FRAME // 2 - FILTER_ORDER // 2
 #: Zeros behind the end, so that the last frame is complete.
-_TRAIL = _FRAME + HOP
+_TRAIL = FRAME + HOP
 #: Fewer samples than this (0.1 s) hold too few frames for YAAPT's smoothing filters.
 _MIN_SAMPLES = 1_600
 #: Loudest sample below which a recording counts as silence (one step of 16 bit).
@@ -79,39 +76,20 @@ def track_f0(audio: NDArray[np.floating]) -> NDArray[np.float32]:
 
 def _yaapt(samples: Track) -> tuple[Track, Track]:
     """Return YAAPT's track and the band-passed samples it is based on."""
-    try:
-        import amfm_decompy.basic_tools as basic
-        from amfm_decompy import pYAAPT
-    except ImportError:
-        raise MissingExtraError("AMFM_decompy", "data") from None
-    signal = basic.SignalObj(samples, SAMPLE_RATE)
-    # It prints and warns about empty means where nothing is voiced; that outcome is expected here.
-    # A redirected stdout would stay redirected where two threads overlap.
-    pYAAPT.print = _say_nothing
-    with _WARNINGS, warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            track = pYAAPT.yaapt(
-                signal,
-                frame_length=_FRAME_MS,
-                tda_frame_length=_FRAME_MS,
-                frame_space=1000.0 * HOP / SAMPLE_RATE,
-                f0_min=F0_MIN,
-                f0_max=F0_MAX,
-                bp_forder=_FILTER_ORDER,
-            )
-        except (IndexError, ValueError):
-            # No voiced frame, or too few for its interpolation (numpy raises from inside YAAPT).
-            return np.zeros(0), np.zeros(0)
-    return np.nan_to_num(np.asarray(track.samp_values, dtype=np.float64)), signal.filtered
-
-
-def _say_nothing(*_: object) -> None:
-    """Stand in for ``print`` inside pYAAPT."""
+    frames = yaapt_frames(len(samples))
+    filtered, squared = band_passed(samples), band_passed(samples**2)
+    with np.errstate(all="ignore"):
+        energy = energy_ratio(filtered, frames)
+        voiced = energy > _VOICED
+        spectral, spread = spectral_pitch(squared, frames, voiced)
+        found = [temporal_candidates(signal, spectral, spread) for signal in (filtered, squared)]
+        pitch, merit = (np.hstack(parts) for parts in zip(*found, strict=True))
+        pitch, merit = ranked(pitch, merit, spectral, energy, voiced)
+        return np.nan_to_num(final_pitch(pitch, merit, energy)), filtered
 
 
 def _one_lag_shorter(f0: Track) -> Track:
-    """Undo the port's off-by-one: pYAAPT 1.0.12 gives rate / (lag + 1), 2.5 % low at 400 Hz."""
+    """Undo the published implementation's off-by-one: rate / (lag + 1), 2.5 % low at 400 Hz."""
     voiced = (f0 >= F0_MIN) & (f0 <= F0_MAX)
     lag = SAMPLE_RATE / np.where(voiced, f0, F0_MIN) - 1.0
     corrected: Track = np.where(voiced, np.clip(SAMPLE_RATE / lag, F0_MIN, F0_MAX), 0.0)
@@ -123,9 +101,9 @@ def _periodic(f0: Track, filtered: Track) -> Track:
     voiced = np.flatnonzero(f0)
     if len(voiced) == 0:
         return f0
-    width = _FRAME - _LONGEST_PERIOD
+    width = FRAME - _LONGEST_PERIOD
     lags = np.rint(SAMPLE_RATE / f0[voiced]).astype(int)
-    padded = np.pad(filtered, (0, _FRAME + _LAG_SLACK))
+    padded = np.pad(filtered, (0, FRAME + _LAG_SLACK))
     first = voiced[:, None] * HOP + np.arange(width)
     here = padded[first]
     best = np.full(len(voiced), -1.0)

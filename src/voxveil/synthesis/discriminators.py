@@ -1,0 +1,119 @@
+"""HiFi-GAN's discriminators and losses (Kong, Kim and Bae, NeurIPS 2020): periods and scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
+
+from voxveil.audio.mel import log_mel
+
+__all__ = ["Discriminators", "adversarial_losses"]
+
+_PERIODS = (2, 3, 5, 7, 11)
+_SCALES = 3
+_SLOPE = 0.1
+#: Weights of feature matching and of the mel distance in the generator's loss.
+_FEATURES, _MEL = 2.0, 45.0
+
+#: Score and the features before it, of each discriminator.
+Judged = list[tuple[torch.Tensor, list[torch.Tensor]]]
+
+
+class _Chain(nn.Module):
+    """Convolutions whose every output counts as a feature."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, audio: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        features, hidden = [], audio
+        for layer in self.layers[:-1]:
+            hidden = functional.leaky_relu(layer(hidden), _SLOPE)
+            features.append(hidden)
+        score = self.layers[-1](hidden)
+        return score, [*features, score]
+
+
+def _of_period(width: int) -> _Chain:
+    sizes = [1, width, 4 * width, 16 * width, 32 * width, 32 * width]
+    strides = [3, 3, 3, 3, 1]
+    convolutions = [
+        weight_norm(nn.Conv2d(a, b, (5, 1), (stride, 1), padding=(2, 0)))
+        for a, b, stride in zip(sizes[:-1], sizes[1:], strides, strict=True)
+    ]
+    return _Chain([*convolutions, weight_norm(nn.Conv2d(sizes[-1], 1, (3, 1), padding=(1, 0)))])
+
+
+def _of_scale(width: int) -> _Chain:
+    sizes = [1, 4 * width, 4 * width, 8 * width, 16 * width, 32 * width, 32 * width]
+    plan = [(15, 1, 1), (41, 2, 4), (41, 2, 16), (41, 4, 16), (41, 4, 16), (5, 1, 1)]
+    convolutions = [
+        weight_norm(nn.Conv1d(a, b, kernel, stride, groups=min(groups, width), padding=kernel // 2))
+        for a, b, (kernel, stride, groups) in zip(sizes[:-1], sizes[1:], plan, strict=True)
+    ]
+    return _Chain([*convolutions, weight_norm(nn.Conv1d(sizes[-1], 1, 3, padding=1))])
+
+
+class Discriminators(nn.Module):
+    """All of them.
+
+    Args:
+        width: Channels of the first layer of a period, a multiple of 4: 32 for HiFi-GAN.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.periods = nn.ModuleList(_of_period(width) for _ in _PERIODS)
+        self.scales = nn.ModuleList(_of_scale(width) for _ in range(_SCALES))
+
+    def forward(self, audio: torch.Tensor) -> Judged:
+        """Return score and features of each, of audio (batch, n)."""
+        judged: Judged = []
+        for period, chain in zip(_PERIODS, self.periods, strict=True):
+            whole = functional.pad(audio, (0, -audio.shape[1] % period))
+            judged.append(chain(whole.reshape(len(whole), 1, -1, period)))
+        scaled = audio[:, None]
+        for chain in self.scales:
+            judged.append(chain(scaled))
+            scaled = functional.avg_pool1d(scaled, 4, 2, padding=2)
+        return judged
+
+
+def adversarial_losses(
+    judges: Discriminators, made: torch.Tensor, real: torch.Tensor
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """Return one loss whose gradient trains the generator and the discriminators, each by its own part.
+
+    The generator is judged with constant copies of the discriminators' weights, the discriminators see the
+    generator's output as a constant, so neither part has a gradient for the other.
+
+    Args:
+        judges: The discriminators.
+        made: (batch, n) of the generator, with its gradient.
+        real: (batch, n).
+
+    Returns:
+        (scalar loss, its parts for the curve).
+    """
+    of_real, of_made = judges(real), judges(made.detach())
+    discrimination = sum(
+        (1 - a).square().mean() + b.square().mean() for (a, _), (b, _) in zip(of_real, of_made, strict=True)
+    )
+    fixed = {name: value.detach() for name, value in judges.named_parameters()}
+    judged: Judged = functional_call(judges, fixed, (made,))
+    adversarial = sum((1 - score).square().mean() for score, _ in judged)
+    matching = sum(
+        (a.detach() - b).abs().mean()
+        for (_, wanted), (_, got) in zip(of_real, judged, strict=True)
+        for a, b in zip(wanted, got, strict=True)
+    )
+    mel = (log_mel(made.float()) - log_mel(real.float())).abs().mean()
+    total = discrimination + adversarial + _FEATURES * matching + _MEL * mel
+    parts = {"mel": mel, "adversarial": adversarial, "discrimination": discrimination}
+    return torch.as_tensor(total), {name: float(torch.as_tensor(v).detach()) for name, v in parts.items()}
