@@ -12,6 +12,7 @@ from voxveil.report.html import Picture, document, figure_html
 from voxveil.report.players import Pair, players
 from voxveil.report.published import DP_EXTRACTORS
 from voxveil.report.results import Summary, attacks, headline, same_corpus
+from voxveil.report.sexes import independent_text, sexes_table
 from voxveil.report.tables import (
     conditions_table,
     measured_table,
@@ -96,7 +97,8 @@ def _measured(summaries: Sequence[Summary]) -> str:
         f"<p>{INTERVAL_NOTE} Unlinkability is 1 - D_sys;"
         " ZEBRA expected disclosure is full at 0.721 bit; identified is the share of inputs whose own speaker"
         " ranks first.</p>\n"
-        f"{_warnings(summaries)}\n{conditions_table(summaries)}</section>"
+        f"{_warnings(summaries)}\n{sexes_table(summaries)}\n{independent_text(summaries)}\n"
+        f"{conditions_table(summaries)}</section>"
     )
 
 
