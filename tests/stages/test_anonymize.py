@@ -11,7 +11,7 @@ import pytest
 
 from made_speech import write_bundles, write_models, write_params, write_prepared
 from voxveil.corpus.split import Split
-from voxveil.errors import IncompleteInputError, PrivacyError
+from voxveil.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.register import FolderRegister
 from voxveil.stages.run import run_stage
@@ -53,7 +53,7 @@ def audio_bytes(split: Split) -> dict[str, bytes]:
     return {utterance.id: split.flac(utterance.id) for utterance in split}
 
 
-@pytest.mark.parametrize("system", ["original", "anon", "anon_pc", "anon_dp"])
+@pytest.mark.parametrize("system", ["original", "mcadams", "anon", "anon_pc", "anon_dp"])
 def test_every_utterance_keeps_its_samples_and_loses_its_words(root: Path, system: str) -> None:
     out = run(root, system)
     for port, source in (("released", "private/private"), ("attacker", "public/attacker")):
@@ -169,3 +169,22 @@ def test_a_missing_f0_stops_the_stage_by_name(root: Path) -> None:
         run(root, "anon_dp")
     assert not (root / "out/released").exists()
     assert not (root / "ledger").exists()
+
+
+def test_mcadams_promises_nothing_and_draws_a_coefficient_per_utterance(root: Path) -> None:
+    first, second = run(root, "mcadams", out="one"), run(root, "mcadams", out="two")
+    release = read_ledger(first / "released/ledger.json")
+    assert all(entry.utterance.unbounded for entry in release.entries)
+    # Seeded by utterance in stages, like a target.
+    assert audio_bytes(Split(first / "released")) == audio_bytes(Split(second / "released"))
+
+
+def test_a_private_speaker_of_the_pool_stops_the_stage_before_it_costs_anything(root: Path) -> None:
+    folder = root / "prepare/private/private"
+    for path in folder.iterdir():
+        if path.suffix in ("", ".jsonl") and path.is_file():
+            path.write_text(path.read_text().replace('"p1"', '"v1"').replace(" p1\n", " v1\n"))
+    finish(root / "prepare/private", "prepare", None)
+    with pytest.raises(InputError, match="speaker v1: is in the pool of targets"):
+        run(root, "anon_dp")
+    assert not (root / "ledger").exists() and not (root / "out/released").exists()

@@ -98,6 +98,14 @@ def test_the_original_needs_no_model_and_says_so(root: Path) -> None:
     assert read_bundle(bundle(root, "original", model)).original
 
 
+def test_mcadams_needs_no_model_either_and_carries_its_coefficients(root: Path) -> None:
+    model = synthesis(root, "mcadams")
+    assert read_json(model / "model.json")["kind"] == "passthrough"
+    packed = read_bundle(bundle(root, "mcadams", model))
+    assert (packed.original, packed.trained, packed.coefficients) == (False, False, (0.5, 0.9))
+    assert {path.name for path in packed.folder.iterdir()} == {"_DONE.json", "bundle.json", "SHA256SUMS"}
+
+
 def test_the_bundle_stage_imports_no_torch(root: Path) -> None:
     model = synthesis(root, "original")
     code = (
