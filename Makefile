@@ -1,6 +1,7 @@
 # make demo           the whole chain on speech made by espeak-ng, then the results
 # make test           the tests that need no service
 # make test-services  the tests that need an S3 server, an MLflow server, Docker or a browser
+# make test-compose   mlflow/compose.yaml as a whole (needs a Docker engine with BuildKit, and docker-compose)
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
 # make check          ruff and mypy --strict
@@ -10,9 +11,11 @@ SHELL := /bin/bash
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 export MLFLOW_DISABLE_TELEMETRY := true
+# Pictures of pages that the browser tests took, to be looked at.
+export VOXVEIL_SCREENSHOTS ?= $(CURDIR)/.voxveil/screenshots
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services infra-check stack-up stack-down check format locks clean
+.PHONY: demo install dev test test-services test-compose infra-check stack-up stack-down check format locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -29,6 +32,9 @@ test: dev
 test-services: dev
 	@tests/services/prepare.sh
 	@tests/in_copy.sh -m services
+
+test-compose:
+	@tests/services/compose.sh
 
 stack-up: dev
 	@tests/services/prepare.sh

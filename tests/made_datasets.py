@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from voxveil.audio.io import encode_flac
 from voxveil.cli import main
+from voxveil.corpus.split import SplitWriter, Utterance
+from voxveil.storage.atomic import write_json
+from voxveil.storage.done import finish
 
 NAMES = ("AUTHOR", "COMMITTER")
 
@@ -110,3 +114,25 @@ def data_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert status in (1, 2) and len(lines) == 1, (out, err)
     assert "Traceback" not in err
     return lines[0]
+
+
+def make_speaker_outputs(project: Path) -> None:
+    """Write a prepared split with speaker 20, scores of theirs, and an output of somebody else."""
+    public = project / "outputs/prepare/public"
+    audio = np.random.default_rng(0).normal(0, 0.1, 1600)
+    for name, speaker in (("pool", "20"), ("extractor", "21")):
+        with SplitWriter(public / name) as writer:
+            item = f"{speaker}-7-0000"
+            writer.add(Utterance(item, speaker, "F", 1600), encode_flac(audio, item)[0])
+    write_json(public / "corpus.json", {"revision": "c0ffee" * 8})
+    finish(public, "prepare", None)
+    score = project / "outputs/score/anon/ecapa"
+    score.mkdir(parents=True)
+    np.savez(score / "rank.npz", input_labels=np.array(["20-7-0001"]), scores=np.zeros((1, 1)))
+    finish(score, "score", "anon")
+    other = project / "outputs/score/original/ecapa"
+    other.mkdir(parents=True)
+    # A number that looks like the id is no trace of the speaker, nor is a longer id.
+    (other / "scores.txt").write_text("x 120-7-0000 20\n")
+    write_json(other / "metrics.json", {"count": 20})
+    finish(other, "score", "original")

@@ -8,7 +8,9 @@ read what the real ones leave.
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -147,6 +149,23 @@ def evaluate(root: Path, system: str) -> Path:
         key=system,
     )
     return out / "evaluate" / system
+
+
+def finish_outputs(root: Path, systems: dict[str, Made], **options: Any) -> Path:
+    """Write everything up to the report of a run, without telling MLflow."""
+    make_outputs(root, systems, **options)
+    for name in systems:
+        evaluate(root, name)
+    out = root / "outputs"
+    inputs = {"metrics": out / "evaluate", "samples": out / "samples"}
+    before = os.environ.get("VOXVEIL_TRACKING", "")
+    os.environ["VOXVEIL_TRACKING"] = "off"
+    try:
+        run_stage("report", root / "params.yaml", inputs, {"report": out / "report"})
+    finally:
+        os.environ["VOXVEIL_TRACKING"] = before or "off"
+    (root / "dvc.yaml").write_text("stages: {}\n")
+    return root
 
 
 def _per(percent: float) -> ErrorRate:

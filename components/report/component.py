@@ -11,6 +11,7 @@ def report(
     params: dict,
     metrics: list[str],
     samples: list[str],
+    training: list[str],
     report: Output[HTML],
     report_files: Output[Dataset],
     report_digest: dsl.OutputPath(str),

@@ -16,6 +16,7 @@ def train_attacker(
     model_digest: dsl.OutputPath(str),
     metrics: Output[Metrics],
     curve: Output[Dataset],
+    fingerprint: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Train the attackers on anonymized public speech."""
     return stage_container("train-attacker")

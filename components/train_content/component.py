@@ -16,6 +16,7 @@ def train_content(
     model_digest: dsl.OutputPath(str),
     metrics: Output[Metrics],
     curve: Output[Dataset],
+    fingerprint: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Train the acoustic model whose bottleneck is the content feature."""
     return stage_container("train-content")

@@ -16,6 +16,7 @@ def train_pitch(
     model_digest: dsl.OutputPath(str),
     metrics: Output[Metrics],
     curve: Output[Dataset],
+    fingerprint: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Train the F0 autoencoder of one variant through its noise."""
     return stage_container("train-pitch")

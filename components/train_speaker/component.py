@@ -15,6 +15,7 @@ def train_speaker(
     model_digest: dsl.OutputPath(str),
     metrics: Output[Metrics],
     curve: Output[Dataset],
+    fingerprint: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Train the speaker encoder and build the public pool of targets."""
     return stage_container("train-speaker")

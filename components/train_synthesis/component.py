@@ -22,6 +22,7 @@ def train_synthesis(
     model_digest: dsl.OutputPath(str),
     metrics: Output[Metrics],
     curve: Output[Dataset],
+    fingerprint: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Train one system's acoustic model on its own released features."""
     return stage_container("train-synthesis")

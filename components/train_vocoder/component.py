@@ -15,6 +15,7 @@ def train_vocoder(
     model_digest: dsl.OutputPath(str),
     metrics: Output[Metrics],
     curve: Output[Dataset],
+    fingerprint: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Train the neural source-filter vocoder."""
     return stage_container("train-vocoder")

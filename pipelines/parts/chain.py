@@ -50,8 +50,10 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
         name: place(train_content(params=params, key=name, **public), "train_content", name)
         for name in sorted(values.train_content.variants)
     }
-    speaker = take("speaker", place(train_speaker(params=params, **public), "train_speaker"), "model")
-    vocoder = take("vocoder", place(train_vocoder(params=params, **public), "train_vocoder"), "model")
+    encoder = place(train_speaker(params=params, **public), "train_speaker")
+    waveform = place(train_vocoder(params=params, **public), "train_vocoder")
+    speaker, vocoder = take("speaker", encoder, "model"), take("vocoder", waveform, "model")
+    trained = [*pitch.values(), *content.values(), encoder, waveform]
     recognizer = take("recognizer", content[values.transcribe.variant], "model")
 
     systems: dict[str, System] = {}
@@ -70,6 +72,7 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
         model = place(bundle(**own, **parts_of_model), "bundle", system)
         speech = place(anonymize(**own, **take("model", model), **public, **private), "anonymize", system)
         attacker = place(train_attacker(**own, **take("attacker", speech)), "train_attacker", system)
+        trained += [acoustic, attacker]
 
         released = take("released", speech)
         if system == original:
@@ -92,6 +95,7 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
             params=params,
             metrics=[each.measured.outputs["metrics_location"] for each in systems.values()],
             samples=[each.speech.outputs["samples_location"] for each in systems.values()],
+            training=[task.outputs["fingerprint"] for task in trained],
         ),
         "report",
     )

@@ -49,7 +49,7 @@ class Bundle:
         pitch_conversion: F0 is moved to the target's statistics.
         target_members: Voices averaged into a target.
         rule: What a release costs.
-        corpus: What the models were trained on: name, revision, synthetic, public.
+        corpus: What the models were trained on: name, revision, synthetic, public, dataset.
         target: How a target voice is chosen.
         coefficients: Smallest and largest McAdams coefficient, of kind ``mcadams``.
     """

@@ -58,6 +58,7 @@ def message(
     names = [port.name for port in spec.outputs]
     names += [f"{port.name}_files" for port in spec.outputs if port.kind == "HTML"]
     digests = [f"{port.name}_digest" for port in spec.outputs if not port.copy_of]
+    digests += ["fingerprint"] if spec.trains else []
     digests += {"evaluate": ["metrics_location"], "anonymize": ["samples_location"]}.get(stage, [])
     return {
         "inputs": {

@@ -168,6 +168,7 @@ def report_call(tmp_path: Path, placeholders: bool = False) -> dict[str, Any]:
                 parameters[channel] = texts[-1]
                 texts[-1] = "{{$.inputs.parameters['" + channel + "']}}"
         parameters[port] = texts
+    parameters["training"] = ["train_pitch.dp f00d", "train_vocoder beef"]
     return messages.message("report", tmp_path / "out", parameters, {})
 
 
@@ -179,10 +180,12 @@ def test_fan_in_gives_one_folder_per_system(stage: Any, tmp_path: Path, placehol
         for port in ("metrics", "samples"):
             for folder in context.inputs[port].iterdir():
                 seen[port, folder.name] = (folder / "file.txt").read_text()
+        seen["training"] = context.training
         (context.outputs["report"] / "index.html").write_text("<p>page</p>")
 
     stage("report").run = run
     assert run_executor_input("report", json.dumps(report_call(tmp_path, placeholders))) == 0
+    assert seen.pop("training") == {"train_pitch.dp": "f00d", "train_vocoder": "beef"}
     assert seen == {
         (port, system): f"{port} {system}"
         for port in ("metrics", "samples")
@@ -198,6 +201,27 @@ def test_the_page_is_one_file_and_its_folder_an_artifact_beside_it(stage: Any, t
     written = messages.reported(tmp_path / "out")
     assert written["parameterValues"] == {"report_digest": done.digest}
     assert set(written["artifacts"]) == {"report", "report_files"}
+
+
+def test_a_training_reports_the_fingerprint_of_its_run(stage: Any, tmp_path: Path) -> None:
+    recorder = stage("train_pitch", {"loss": 1.0})
+    folder = tmp_path / "in/public"
+    digest = messages.made(folder, "prepare").digest
+    parameters = {"params": messages.tiny(), "key": "dp", "public_digest": digest}
+    call = messages.message("train_pitch", tmp_path / "out", parameters, {"public": folder})
+    assert run_executor_input("train_pitch", json.dumps(call)) == 0
+    (context,) = recorder.contexts
+    reported = messages.reported(tmp_path / "out")["parameterValues"]["fingerprint"]
+    assert reported == f"train_pitch.dp {context.fingerprint}"
+
+
+@pytest.mark.parametrize("training", ["train_pitch.dp f00d", ["train_pitch.dp"], [3], ["a b c"]])
+def test_trainings_of_another_form_are_refused(stage: Any, tmp_path: Path, training: Any) -> None:
+    stage("report")
+    call = report_call(tmp_path)
+    call["inputs"]["parameterValues"]["training"] = training
+    with pytest.raises(InputError, match="input training: must be a list of 'TRAINING FINGERPRINT'"):
+        run_executor_input("report", json.dumps(call))
 
 
 def test_fan_in_verifies_what_it_fetched(stage: Any, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             inputs[port.name] = "list[string]"
         else:
             inputs |= {port.name: f"system.{port.kind.lower()}", f"{port.name}_digest": "string"}
+    inputs |= {"training": "list[string]"} if spec.name == "report" else {}
     assert types(component.inputs) == inputs
 
     outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")
@@ -72,6 +73,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             outputs[f"{port.name}_digest"] = "string"
         if port.name in LOCATED and not port.copy_of and spec.keyed == "system":
             outputs[f"{port.name}_location"] = "string"
+    outputs |= {"fingerprint": "string"} if spec.trains else {}
     assert types(component.outputs) == outputs
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from voxveil.cli import main
 from voxveil.stages.registry import STAGES
+from voxveil.stages.training_runs import training_name
 
 kfp = pytest.importorskip("kfp", reason="needs the pipeline extra")
 pytest.importorskip("docker", reason="needs the pipeline extra")
@@ -47,9 +48,11 @@ def test_every_task_runs_once_and_the_report_sees_every_system(
     recorders: dict[str, messages.Recorder], tmp_path: Path
 ) -> None:
     seen: dict[str, list[str]] = {}
+    reported: dict[str, str] = {}
     report = recorders["report"]
 
     def run(context: Any) -> None:
+        reported.update(context.training)
         for port in ("metrics", "samples"):
             seen[port] = sorted(folder.name for folder in context.inputs[port].iterdir())
         messages.Recorder.run(report, context)
@@ -68,6 +71,12 @@ def test_every_task_runs_once_and_the_report_sees_every_system(
     for spec in STAGES:
         ran = sorted(context.key for context in recorders[spec.name].contexts)
         assert ran == sorted(keys[spec.keyed]), spec.name
+    assert reported == {
+        training_name(spec, context.key): context.fingerprint
+        for spec in STAGES
+        if spec.trains
+        for context in recorders[spec.name].contexts
+    }
     assert seen == {port: sorted(params.systems) for port in ("metrics", "samples")}
     assert all(
         context.params == params for recorder in recorders.values() for context in recorder.contexts

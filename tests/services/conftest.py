@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from made_outputs import SYSTEMS, Made, evaluate, make_outputs
+from made_outputs import SYSTEMS, Made, finish_outputs
 from voxveil.stack.local import MLflow, Stack
 from voxveil.stack.postgres import Postgres
 from voxveil.stack.processes import free_port
 from voxveil.stack.seaweedfs import SeaweedFS
-from voxveil.stages.run import run_stage
 
 
 def absent(what: str) -> None:
@@ -70,23 +69,6 @@ def team(mlflow_server: MLflow, monkeypatch: pytest.MonkeyPatch, request: pytest
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", request.node.name)
     monkeypatch.setenv("VOXVEIL_TRACKING", "on")
     return mlflow_server
-
-
-def finish_outputs(root: Path, systems: dict[str, Made]) -> Path:
-    """Write everything up to the report of a run, without telling MLflow."""
-    make_outputs(root, systems)
-    for name in systems:
-        evaluate(root, name)
-    out = root / "outputs"
-    inputs = {"metrics": out / "evaluate", "samples": out / "samples"}
-    before = os.environ.get("VOXVEIL_TRACKING", "")
-    os.environ["VOXVEIL_TRACKING"] = "off"
-    try:
-        run_stage("report", root / "params.yaml", inputs, {"report": out / "report"})
-    finally:
-        os.environ["VOXVEIL_TRACKING"] = before or "off"
-    (root / "dvc.yaml").write_text("stages: {}\n")
-    return root
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,10 @@ def test_set_replaces_single_values_and_is_checked(root: Path, tmp_path: Path) -
     assert params.prepare.source == "/data/x" and params.prepare.utterances == 6
     assert params.train_content.variants["dp"].epsilon == 2.0
     assert params.train_content.variants["dp"].mechanism == "laplace"
+    # Nothing after the sign is the empty text.
+    emptied = use_overlay("tiny", tmp_path, {"prepare.manifest": ""})
+    assert load_params(emptied).prepare.manifest == ""
+    use_overlay("tiny", tmp_path, {"prepare.source": "/data/x"})
     with pytest.raises(ParamsError, match=r"prepare\.sorce"):
         use_overlay("tiny", tmp_path, {"prepare.sorce": "/data/x"})
     with pytest.raises(ParamsError, match=r"base\.seed"):

@@ -163,6 +163,19 @@ def test_no_circle_between_modules(root: Path) -> None:
         visit(name, ())
 
 
+def test_git_is_called_in_one_place(root: Path) -> None:
+    source = root / "src/voxveil"
+    callers = [
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if any(
+            isinstance(node, ast.List) and node.elts and ast.unparse(node.elts[0]) == "'git'"
+            for node in ast.walk(ast.parse(path.read_text()))
+        )
+    ]
+    assert callers == ["storage/git.py"]
+
+
 def test_source_has_no_assert_pickle_or_global_seed(root: Path) -> None:
     bad = []
     for path in (root / "src").rglob("*.py"):

@@ -236,8 +236,9 @@ def _get(args: argparse.Namespace) -> int:
 
 
 def _forget(args: argparse.Namespace) -> int:
+    from voxveil.data.everywhere import find_everywhere
     from voxveil.data.place import find_root
-    from voxveil.data.withdrawal import clean_up, find_everywhere, print_everywhere, withdraw
+    from voxveil.data.withdrawal import clean_up, print_everywhere, withdraw
 
     root = find_root()
     everywhere = find_everywhere(root, args.speaker, args.dataset)

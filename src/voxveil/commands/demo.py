@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 from voxveil.commands.repro import reproduce
@@ -14,6 +12,7 @@ from voxveil.config.compose import compose, overlay_names, params_text, use_over
 from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json, whole_directory, write_bytes
 from voxveil.storage.done import require_done
+from voxveil.storage.git import NOT_INSTALLED, ask_git
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -44,16 +43,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checkout() -> Path:
-    if shutil.which("git") is None:
+    found = ask_git(Path.cwd(), "rev-parse", "--show-toplevel")
+    if found.status == NOT_INSTALLED:
         raise InputError("git is needed by DVC; install it first")
-    found = subprocess.run(
-        ["git", "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=False
-    )
-    if found.returncode:
+    if found.status:
         raise InputError(
             f"{Path.cwd()}: not a git checkout; DVC needs one ('git clone', not an unpacked archive)"
         )
-    root = Path(found.stdout.strip())
+    root = Path(found.line)
     if not (root / "dvc.yaml").is_file():
         raise InputError(f"{root}: no dvc.yaml; run the demo from a checkout of voxveil")
     return root

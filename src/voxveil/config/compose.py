@@ -84,7 +84,8 @@ def changes_of(texts: Iterable[str]) -> dict[str, str]:
 
 def _change(content: dict[str, Any], path: str, text: str) -> None:
     try:
-        value = yaml.safe_load(text)
+        # No value is the empty text: no knob may be null.
+        value = yaml.safe_load(text) if text.strip() else ""
     except yaml.YAMLError:
         raise ParamsError(f"{path}: not a value: {text!r}") from None
     *sections, key = path.split(".")

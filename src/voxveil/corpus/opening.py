@@ -14,7 +14,7 @@ from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import file_sha256
 
-__all__ = ["EMBEDDED", "clips_of", "open_folder", "open_source", "subsets"]
+__all__ = ["EMBEDDED", "clips_of", "dataset_version", "open_folder", "open_source", "subsets"]
 
 EMBEDDED = "embedded"
 
@@ -43,6 +43,28 @@ def _open_source(params: PrepareParams, seed: int) -> Source:
     source = open_folder(folder)
     _require_version(source, folder)
     return source
+
+
+def dataset_version(params: PrepareParams) -> dict[str, str] | None:
+    """Return what names the version of a registered dataset, None for any other source.
+
+    Returns:
+        ``manifest_sha256``, the dataset's hash, and ``dvc_md5``, the digest that DVC finds its data by.
+
+    Raises:
+        InputError: Summary and manifest are of different versions.
+    """
+    folder = Path(params.source)
+    summary = None if params.source == EMBEDDED else _registered(folder)
+    if summary is None:
+        return None
+    digest = file_sha256(_manifest(folder))
+    if summary.get("manifest_sha256") != digest or not isinstance(summary.get("dvc_md5"), str):
+        raise InputError(
+            f"{folder}.json: is of another version than {_manifest(folder)};"
+            f" 'voxveil data add {folder.name} {folder}' makes both"
+        )
+    return {"manifest_sha256": digest, "dvc_md5": summary["dvc_md5"]}
 
 
 def _require_tracked(folder: Path) -> None:

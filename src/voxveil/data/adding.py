@@ -117,12 +117,26 @@ def require_unchanged(place: Place) -> None:
 
 
 def finish_version(place: Place, rows: list[Row], *, public: bool, storage: Storage) -> Face:
-    """Give ``data/NAME`` to DVC and write manifest and summary; killed before its end, run it again."""
+    """Give ``data/NAME`` to DVC and write manifest and summary; killed before its end, run it again.
+
+    A fault on the way (a full disk, say) leaves what Git sees as it was.
+    """
     _begin(place)
-    dvc(place.root, "add", f"{FOLDER}/{place.name}")
-    face = summary(place.name, rows, public=public, storage=storage, dvc_md5=tracked_md5(place.tracked))
-    write_text(place.manifest, manifest_text(rows))
-    write_text(place.summary, face_text(face))
+    theirs = (place.tracked, place.manifest, place.summary)
+    before = {path: path.read_bytes() if path.is_file() else None for path in theirs}
+    try:
+        dvc(place.root, "add", f"{FOLDER}/{place.name}")
+        face = summary(place.name, rows, public=public, storage=storage, dvc_md5=tracked_md5(place.tracked))
+        write_text(place.manifest, manifest_text(rows))
+        write_text(place.summary, face_text(face))
+    except BaseException:
+        for path, content in before.items():
+            if content is None:
+                path.unlink(missing_ok=True)
+            elif path.read_bytes() != content:
+                # In place: a full disk has no room for a second file.
+                path.write_bytes(content)
+        raise
     place.unfinished.unlink()
     return face
 

@@ -7,14 +7,25 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from voxveil.data.bucket import parse_location
 from voxveil.data.dvc_program import dvc
 from voxveil.data.errors import DataError, one_line
 from voxveil.data.git import git, refs
 from voxveil.data.holdings import Holding, holding_refs
-from voxveil.data.mlflow_runs import FoundRun, delete_runs
+from voxveil.data.mlflow_runs import FoundModel, Tracked, delete_found
+from voxveil.errors import VoxveilError
+from voxveil.storage.s3 import s3_client, s3_endpoint
 from voxveil.tracking.store import Store
 
-__all__ = ["DVC_GC", "collect_data", "collect_runs", "in_the_way", "mlflow_commands"]
+__all__ = [
+    "DVC_GC",
+    "collect_data",
+    "collect_tracked",
+    "delete_bytes",
+    "in_the_way",
+    "in_use",
+    "tracked_commands",
+]
 
 #: Keeps the data of the work tree and of the tip of every local branch and tag, here and on the remote.
 DVC_GC = ("gc", "--workspace", "--all-branches", "--all-tags", "--cloud", "--force")
@@ -71,29 +82,71 @@ def collect_data(root: Path) -> str:
     return one_line(dvc(root, *DVC_GC)) or "done"
 
 
-def mlflow_commands(store: Store, runs: Sequence[FoundRun]) -> list[str]:
-    """Return the commands that remove runs for good."""
-    ids = ",".join(run.id for run in runs)
-    server = store.lock is None
-    database = "DATABASE_OF_THE_SERVER --artifacts-destination ITS_ARTIFACTS" if server else store.shown
+def in_use(model: FoundModel) -> list[str]:
+    """Return why a model version cannot go yet: people fetch it by an alias."""
     return [
-        *(f"MLFLOW_TRACKING_URI={store.shown} mlflow runs delete --run-id {run.id}" for run in runs),
-        f"mlflow gc --backend-store-uri {database} --run-ids {ids}{'   # on the server' if server else ''}",
+        f"model {model.name} version {model.version} is made of data that hold them and is {alias}:"
+        f" 'voxveil model register DIR --name {model.name} --alias {alias}' with another, or remove the alias"
+        " in MLflow"
+        for alias in model.aliases
     ]
 
 
-def collect_runs(root: Path, store: Store, runs: Sequence[FoundRun]) -> str:
-    """Delete runs, and for a database of this machine remove them for good; return what was done.
+def delete_bytes(model: FoundModel) -> str:
+    """Delete the bytes of a model from S3 and return what was done; DVC removes those that it holds.
+
+    Raises:
+        DataError: The store is away or refuses.
+    """
+    if not model.address.startswith("s3://"):
+        return "version deleted"
+    bucket, prefix = parse_location(model.address)
+    try:
+        client = s3_client()
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
+        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
+        for key in keys:
+            client.delete_object(Bucket=bucket, Key=key)
+    except VoxveilError:
+        raise
+    except Exception as error:  # botocore's faults have no common base
+        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
+        raise DataError(f"{model.address}{where}: cannot be deleted ({one_line(error)})") from None
+    return f"{len(keys)} objects of {model.address} deleted, version deleted"
+
+
+def tracked_commands(tracked: Tracked) -> list[str]:
+    """Return the commands that remove a store's runs for good."""
+    if not tracked.runs:
+        return []
+    ids = ",".join(run.id for run in tracked.runs)
+    store, live = tracked.store, [run for run in tracked.runs if not run.deleted]
+    last = f"mlflow gc --backend-store-uri {store.shown} --tracking-uri {store.shown} --run-ids {ids}"
+    return [
+        *(f"MLFLOW_TRACKING_URI={store.shown} mlflow runs delete --run-id {run.id}" for run in live),
+        f"voxveil stack gc --older-than 0d --run-ids {ids}   # on the server" if _server(store) else last,
+    ]
+
+
+def collect_tracked(root: Path, tracked: Tracked) -> str:
+    """Delete model versions and runs, in a database of this machine for good; return what was done.
 
     Raises:
         DataError: MLflow refuses.
     """
-    delete_runs(store, runs)
-    if store.lock is None:
-        return f"{len(runs)} runs are marked as deleted; 'mlflow gc' on the server removes them for good"
+    delete_found(tracked)
+    store, runs = tracked.store, tracked.runs
+    if not runs:
+        return "done"
+    ids = ",".join(run.id for run in runs)
+    if _server(store):
+        return (
+            f"{len(runs)} runs are marked as deleted; on the server 'voxveil stack gc --older-than 0d"
+            f" --run-ids {ids}' removes them for good"
+        )
     command = [sys.executable, "-m", "mlflow", "gc", "--backend-store-uri", store.uri]
     result = subprocess.run(
-        [*command, "--run-ids", ",".join(run.id for run in runs)],
+        [*command, "--tracking-uri", store.uri, "--run-ids", ids],
         cwd=root,
         capture_output=True,
         text=True,
@@ -102,3 +155,7 @@ def collect_runs(root: Path, store: Store, runs: Sequence[FoundRun]) -> str:
     if result.returncode:
         raise DataError(f"mlflow gc: {store.redact(result.stderr.strip().rpartition(chr(10))[2])}")
     return f"{len(runs)} runs removed for good"
+
+
+def _server(store: Store) -> bool:
+    return store.lock is None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from voxveil.data.errors import DataError, one_line
+from voxveil.storage.git import NOT_INSTALLED, ask_git
 
 __all__ = ["file_at", "files_at", "git", "refs", "resolve"]
 
@@ -16,24 +16,22 @@ def git(root: Path, *arguments: str) -> str:
     Raises:
         DataError: With Git's own reason, and what to do where the tree belongs to somebody else.
     """
-    try:
-        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
-    except FileNotFoundError:
-        raise DataError("git is not installed; dataset versions are found through it") from None
-    if result.returncode == 0:
-        return result.stdout.decode("utf-8", "replace")
-    reason = result.stderr.decode("utf-8", "replace")
-    if "dubious ownership" in reason:
+    answer = ask_git(root, *arguments)
+    if answer.status == 0:
+        return answer.text
+    if answer.status == NOT_INSTALLED:
+        raise DataError(f"{answer.reason}; dataset versions are found through it")
+    if "dubious ownership" in answer.reason:
         raise DataError(
             f"{root}: belongs to another user, so git refuses it; if you trust it:"
             f" git config --global --add safe.directory {root}"
         )
-    if "not a git repository" in reason:
+    if "not a git repository" in answer.reason:
         raise DataError(
             f"{root}: not a git repository; dataset versions are git revisions"
             " ('voxveil data get --repo URL' fetches one without a clone)"
         )
-    raise DataError(f"git {arguments[0]}: {one_line(reason) or 'failed'}")
+    raise DataError(f"git {arguments[0]}: {one_line(answer.reason) or 'failed'}")
 
 
 def resolve(root: Path, revision: str) -> str:

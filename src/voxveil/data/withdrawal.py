@@ -3,89 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from voxveil.data.adding import Reports
-from voxveil.data.cleaning import DVC_GC, collect_data, collect_runs, in_the_way, mlflow_commands
-from voxveil.data.errors import DataError
+from voxveil.data.cleaning import (
+    DVC_GC,
+    collect_data,
+    collect_tracked,
+    delete_bytes,
+    in_the_way,
+    in_use,
+    tracked_commands,
+)
+from voxveil.data.everywhere import Everywhere
 from voxveil.data.face import Face
-from voxveil.data.forgetting import current_datasets, forget_speaker
-from voxveil.data.holdings import Holding, Output, holdings_in_git, outputs_with
+from voxveil.data.forgetting import forget_speaker
 from voxveil.data.listing import table
-from voxveil.data.mlflow_runs import FoundRun, found_runs, store_of
-from voxveil.data.place import FOLDER, Place, check_name
-from voxveil.errors import InputError, PrivacyError
-from voxveil.privacy.ledger import registered
-from voxveil.privacy.record import Release
-from voxveil.privacy.register import open_register
-from voxveil.storage.atomic import read_json
-from voxveil.tracking.store import Store
+from voxveil.errors import InputError
 
-__all__ = ["Everywhere", "clean_up", "find_everywhere", "print_everywhere", "withdraw"]
-
-
-@dataclass
-class Everywhere:
-    """Where a speaker is.
-
-    Attributes:
-        speaker: Speaker id.
-        holdings: Committed dataset versions.
-        current: Datasets of the work tree.
-        outputs: Finished outputs that name them.
-        releases: Registered releases of their speech, with the number of entries.
-        store: The MLflow store; None if there is none.
-        runs: Its runs made from data that hold them.
-        gaps: What could not be searched, one line each.
-        imported: Datasets whose archive still lies at the address it came from.
-    """
-
-    speaker: str
-    holdings: list[Holding]
-    current: list[Place]
-    outputs: list[Output]
-    releases: list[tuple[Release, int]]
-    store: Store | None = None
-    runs: list[FoundRun] = field(default_factory=list)
-    gaps: list[str] = field(default_factory=list)
-    imported: list[str] = field(default_factory=list)
-
-
-def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywhere:
-    """Search datasets, outputs, register and MLflow; what cannot be searched becomes a gap.
-
-    Args:
-        root: Folder that holds ``.dvc``.
-        speaker: Speaker id.
-        names: Datasets to look at; all if empty.
-    """
-    for name in names:
-        check_name(name)
-    if not speaker.strip() or "/" in speaker:
-        raise InputError(f"speaker {speaker!r}: must be a speaker id")
-    holdings, gaps = holdings_in_git(root, speaker, names)
-    current = current_datasets(root, speaker, names)
-    utterances = {row.utterance for holding in holdings for row in holding.rows}
-    for place in current:
-        utterances |= _utterances(place, speaker)
-    outputs = outputs_with(root, speaker, utterances)
-    found = Everywhere(speaker, holdings, current, outputs, [], gaps=gaps)
-    try:
-        found.releases = _releases(root, speaker, utterances)
-    except PrivacyError as error:
-        gaps.append(f"{error}; not searched")
-    hashes = {holding.manifest_sha256 for holding in holdings} | _revisions(outputs)
-    found.store = store_of(root)
-    if found.store is not None:
-        try:
-            found.runs = found_runs(found.store, hashes - {""})
-        except DataError as error:
-            gaps.append(f"{error}; not searched")
-    found.imported = sorted(
-        {each for each in (h.dataset for h in holdings) if (root / FOLDER / f"{each}.tar.gz.dvc").is_file()}
-    )
-    return found
+__all__ = ["clean_up", "print_everywhere", "withdraw"]
 
 
 def print_everywhere(found: Everywhere) -> None:
@@ -123,14 +59,22 @@ def print_everywhere(found: Everywhere) -> None:
         print(
             "  entries are never removed, they say what was spent; whoever has the released speech keeps it"
         )
-    where = found.store.shown if found.store else "no MLflow store here"
-    print(f"\nMLflow runs of their data ({where}): {len(found.runs) or 'none'}")
-    for run in found.runs:
-        print(f"  {run.id} {run.experiment}: {run.name}")
+    _print_tracked(found)
     for gap in found.gaps:
         print(f"\nnot searched: {gap}")
     if found.holdings or found.current:
         print(f"\n{_remains(found)}")
+
+
+def _print_tracked(found: Everywhere) -> None:
+    where = ", ".join(tracked.store.shown for tracked in found.tracked) or "no MLflow store here"
+    print(f"\nMLflow runs of their data ({where}): {len(found.runs) or 'none'}")
+    for run in found.runs:
+        print(f"  {run.id} {run.experiment}: {run.name}{' (marked as deleted)' if run.deleted else ''}")
+    print(f"registered models made of it: {len(found.models) or 'none'}")
+    for model in found.models:
+        alias = f", alias {', '.join(model.aliases)}" if model.aliases else ""
+        print(f"  {model.name} version {model.version}{alias}: {model.address or 'no address'}")
 
 
 def withdraw(root: Path, found: Everywhere, reports: Reports) -> Iterator[tuple[str, Face]]:
@@ -146,22 +90,27 @@ def withdraw(root: Path, found: Everywhere, reports: Reports) -> Iterator[tuple[
 
 
 def clean_up(root: Path, found: Everywhere) -> int:
-    """Delete for good the data that no current version needs, and the MLflow runs; say what was done.
+    """Delete for good the data that no current version needs, models and MLflow runs; say what was done.
 
     Raises:
         InputError: Something stands in the way; nothing was deleted.
-        DataError: DVC or MLflow refuses.
+        DataError: DVC, S3 or MLflow refuses.
     """
     obstacles = in_the_way(root, found.holdings, [place.name for place in found.current])
+    obstacles += [line for model in found.models for line in in_use(model)]
     if found.gaps:
         obstacles += [f"not searched: {gap}" for gap in found.gaps]
     if obstacles:
         for line in obstacles[:-1]:
             print(line)
         raise InputError(f"{obstacles[-1]}; nothing was deleted ({len(obstacles)} in the way)")
+    # DVC last: its cache is what finds runs of corpora that are gone from the work tree.
+    for model in found.models:
+        print(f"{model.name} version {model.version}: {delete_bytes(model)}")
+    for tracked in found.tracked:
+        if tracked.runs or tracked.models:
+            print(f"MLflow at {tracked.store.shown}: {collect_tracked(root, tracked)}")
     print(f"dvc {' '.join(DVC_GC)}: {collect_data(root)}")
-    if found.runs and found.store is not None:
-        print(f"MLflow: {collect_runs(root, found.store, found.runs)}")
     for output in found.outputs:
         print(
             f"still there: {_short(output.folder)}; 'dvc repro' (or delete it), 'dvc push', then --gc again"
@@ -178,16 +127,12 @@ def _remains(found: Everywhere) -> str:
         "  git commit, dvc repro, dvc push, git push",
         f"  voxveil data forget {speaker} --gc      # checks that no branch or tag holds them, then runs:",
         f"    dvc {' '.join(DVC_GC)}",
-        *(f"    {line}" for line in (_runs(found))),
+        *(f"    {line}" for tracked in found.tracked for line in tracked_commands(tracked)),
         "  dvc gc deletes every version that is at the tip of no branch or tag, of every dataset and output,",
         "  and the data of experiments that are no branch.",
         _kept(found),
     ]
     return "\n".join(lines)
-
-
-def _runs(found: Everywhere) -> list[str]:
-    return mlflow_commands(found.store, found.runs) if found.store and found.runs else []
 
 
 def _kept(found: Everywhere) -> str:
@@ -197,39 +142,12 @@ def _kept(found: Everywhere) -> str:
         " audio); only rewriting the history of every clone removes that (git filter-repo)",
         "  every other clone and its DVC cache, until 'git pull', 'dvc pull' and 'dvc gc' there",
         "  the bucket: deleted objects until its lifecycle rule drops them (data init: 90 days unless told)",
-        "  models trained on their speech, wherever they were registered: train again, retire the old ones",
+        "  copies of models and releases that have left: train again, tell who has them",
         "  backups and whatever was copied out of here: nothing here reaches those",
     ]
     for name in found.imported:
         lines.append(f"  the archive that data/{name}.tar.gz.dvc names still holds them at its address")
     return "\n".join(lines)
-
-
-def _revisions(outputs: Sequence[Output]) -> set[str]:
-    """Return the digests of prepared corpora, of both sides: a run names that of the private one alone."""
-    found = set()
-    for output in outputs:
-        if output.revision:
-            for path in output.folder.parent.glob("*/corpus.json"):
-                found.add(str(read_json(path).get("revision", "")))
-    return found
-
-
-def _releases(root: Path, speaker: str, utterances: set[str]) -> list[tuple[Release, int]]:
-    counted = []
-    for release in registered(open_register()):
-        entries = sum(each.speaker == speaker or each.input in utterances for each in release.entries)
-        if entries:
-            counted.append((release, entries))
-    return counted
-
-
-def _utterances(place: Place, speaker: str) -> set[str]:
-    from voxveil.data.face import parse_manifest
-    from voxveil.data.holdings import speaker_rows
-
-    rows = parse_manifest(place.manifest.read_text(encoding="utf-8"), str(place.manifest))
-    return {row.utterance for row in speaker_rows(rows, speaker)}
 
 
 def _short(folder: Path) -> str:

@@ -15,11 +15,13 @@ from voxveil.kubeflow.ends import (
     named_artifact,
     params_mapping,
     read_inputs,
+    read_training,
     write_output,
 )
 from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.stages.registry import StageSpec, stage_spec
-from voxveil.stages.run import made_for, run_stage
+from voxveil.stages.run import fingerprint, made_for, run_stage
+from voxveil.stages.training_runs import training_name
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.storage.done import DONE
 
@@ -47,7 +49,7 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
     mapping = params_mapping(call)
     params = parse_params(mapping, complete=True)
     key = str(call.parameters.get("key", ""))
-    check_output_parameters(call, spec)
+    check_output_parameters(call, spec, ("fingerprint",) if spec.trains else ())
     if spec.gpu:
         from voxveil.training.devices import require_gpu
 
@@ -68,10 +70,12 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
             {name: artifact.path for name, artifact in outputs.items()},
             key=key,
             digests=digests,
+            training=read_training(call),
         )
     for port, page in pages.items():
         write_bytes(page.path, (outputs[port.name].path / PAGE).read_bytes())
-    write_output(call, spec, key, done, outputs)
+    mark = f"{training_name(spec, key)} {fingerprint(spec, key, params, digests)}" if spec.trains else ""
+    write_output(call, spec, key, done, outputs, {"fingerprint": mark})
     for name, record in done.items():
         print(f"{spec.command}: {name}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
     return 0

@@ -28,6 +28,7 @@ __all__ = [
     "named_artifact",
     "params_mapping",
     "read_inputs",
+    "read_training",
     "write_output",
 ]
 
@@ -95,6 +96,16 @@ def read_inputs(
             raise InputError(f"stage {spec.command}: parameter {port.name}_digest is missing, got {digest!r}")
         digests[port.name] = digest
     return folders, digests
+
+
+def read_training(call: ExecutorInput) -> dict[str, str]:
+    """Return the fingerprint of each training that earlier tasks reported, cached ones too."""
+    entries = call.parameters.get("training", [])
+    texts = entries if isinstance(entries, list) else [entries]
+    pairs = [text.split(" ") if isinstance(text, str) else [] for text in texts]
+    if any(len(pair) != 2 or not all(pair) for pair in pairs) or texts is not entries:
+        raise InputError(f"input training: must be a list of 'TRAINING FINGERPRINT' texts, got {entries!r}")
+    return {pair[0]: pair[1] for pair in pairs}
 
 
 def write_output(

@@ -62,6 +62,7 @@ def model_tags(bundle: Bundle) -> dict[str, str]:
         "system": bundle.system,
         "corpus": str(bundle.corpus.get("name", "")),
         "data_revision": str(bundle.corpus.get("revision", "")),
+        "dataset": str((bundle.corpus.get("dataset") or {}).get("manifest_sha256", "")),
         "synthetic": str(bundle.corpus.get("synthetic", "")).lower(),
     }
     for stream, loss in bundle.rule.to_json().items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -10,6 +9,7 @@ from voxveil.bundle import SUMS, parse_sums, read_bundle
 from voxveil.errors import InputError, MissingExtraError
 from voxveil.model_registry.places import DVCPlace, S3Place
 from voxveil.storage.done import file_sha256
+from voxveil.storage.git import ask_git
 from voxveil.storage.s3 import s3_client, s3_endpoint
 
 __all__ = ["dvc_address", "upload"]
@@ -49,8 +49,8 @@ def dvc_address(folder: Path) -> DVCPlace:
     """
     folder = folder.resolve()
     hint = "--to s3://BUCKET/PREFIX uploads it"
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    commit = _git(folder, "rev-parse", "HEAD")
+    top = ask_git(folder, "rev-parse", "--show-toplevel").line
+    commit = ask_git(folder, "rev-parse", "HEAD").line
     if not top or not commit or not (Path(top) / ".dvc").is_dir():
         raise InputError(f"{folder}: in no DVC repository with a commit; {hint}")
     path = folder.relative_to(top).as_posix()
@@ -58,7 +58,7 @@ def dvc_address(folder: Path) -> DVCPlace:
         raise InputError(
             f"{folder}: is not what commit {commit[:12]} holds (commit dvc.lock, 'dvc push'); or {hint}"
         )
-    origin = _without_credentials(_git(folder, "remote", "get-url", "origin"))
+    origin = _without_credentials(ask_git(folder, "remote", "get-url", "origin").line)
     return DVCPlace(origin or top, commit, path)
 
 
@@ -81,10 +81,3 @@ def _without_credentials(address: str) -> str:
     if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
         return address
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    result = subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30, check=False
-    )
-    return result.stdout.strip() if result.returncode == 0 else ""

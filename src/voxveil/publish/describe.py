@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from voxveil.report.results import Summary, attacks
 from voxveil.report.utility import verdict
@@ -21,8 +21,14 @@ from voxveil.report.words import (
     pure_text,
 )
 
-__all__ = ["describe_run", "describe_system"]
+__all__ = ["describe_run", "describe_system", "link_line"]
 
+#: What people look for among a run's artifacts, in the order of its links.
+_LINKED = {
+    "report/index.html": "Report, with audio where the corpus is public",
+    "evaluate/losses.json": "Ledger, without names",
+    "report/params.json": "Parameters",
+}
 _COLUMNS = (
     ("eer", "EER %"),
     ("unlinkability", "unlinkability"),
@@ -59,6 +65,14 @@ def describe_system(summary: Summary) -> str:
     lines += [f"- {verdict(summary)}"]
     lines += [f"- warning: {w['text']}" for attack in summary["attacks"] for w in attack["warnings"]]
     return "\n".join([*lines, "", EER_NOTE])
+
+
+def link_line(experiment: str, run: str, artifacts: Collection[str]) -> str:
+    """Return links to artifacts of a run, as MLflow's own pages address them; empty if there are none."""
+    there = [(path, title) for path, title in _LINKED.items() if path in artifacts]
+    return " · ".join(
+        f"[{title}](#/experiments/{experiment}/runs/{run}/artifacts/{path})" for path, title in there
+    )
 
 
 def _synthetic(summary: Summary) -> list[str]:

@@ -52,7 +52,8 @@ class Plan:
         params: Short text values.
         metrics: Finite numbers only.
         artifacts: (file, folder in the artifact store).
-        dataset: Name and digest of the data.
+        dataset: Name and digest of the data, and what finds them: the hash of the prepared speech, and of
+            a registered dataset the hash of its manifest and the digest of its data in DVC.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Plan:
     params: Mapping[str, str]
     metrics: Mapping[str, float]
     artifacts: Sequence[tuple[Path, str]]
-    dataset: tuple[str, str]
+    dataset: tuple[str, str, Mapping[str, str]]
     children: tuple[Plan, ...] = field(default=())
 
     @property
@@ -188,7 +189,9 @@ def _absent(folder: Path, summary: Summary) -> dict[str, str]:
 
 
 def _corpus_tags(corpus: Mapping[str, Any]) -> dict[str, str]:
+    version = corpus.get("dataset")
     return {
+        **({f"{PREFIX}dataset": version["manifest_sha256"]} if version else {}),
         f"{PREFIX}corpus": corpus["name"],
         f"{PREFIX}synthetic": str(corpus["synthetic"]).lower(),
         f"{PREFIX}public": str(corpus["public"]).lower(),
@@ -196,8 +199,9 @@ def _corpus_tags(corpus: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _dataset(corpus: Mapping[str, Any]) -> tuple[str, str]:
-    return mlflow_name(corpus["name"]), corpus["revision"][:36]
+def _dataset(corpus: Mapping[str, Any]) -> tuple[str, str, Mapping[str, str]]:
+    found = {"revision": corpus["revision"], **(corpus.get("dataset") or {})}
+    return mlflow_name(corpus["name"]), corpus["revision"][:36], found
 
 
 def _files(folder: Path) -> Iterable[Path]:

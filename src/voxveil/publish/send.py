@@ -7,18 +7,20 @@ become new runs; the old ones are marked, never rewritten.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from voxveil.publish.describe import link_line
 from voxveil.publish.link import link_training
 from voxveil.publish.plan import Plan, parent_plan
 from voxveil.report.results import results_digest
 from voxveil.storage.atomic import read_json
 from voxveil.tracking.client import Tracker, common_tags, connect
-from voxveil.tracking.names import PREFIX
+from voxveil.tracking.names import PREFIX, short
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["publish", "run_key"]
@@ -140,12 +142,15 @@ def _fill(tracker: Tracker, plan: Plan, run_id: str) -> None:
         now = int(time.time() * 1000)
         metrics = [Metric(n, v, now, 0) for n, v in sorted(plan.metrics.items()) if there.metrics.get(n) != v]
         params = [Param(n, v) for n, v in sorted(plan.params.items()) if n not in there.params]
-        tags = [RunTag(n, v) for n, v in sorted(plan.tags.items()) if there.tags.get(n) != v]
+        wanted = {**plan.tags, **_note(plan, tracker.experiment_id, run_id)}
+        tags = [RunTag(n, v) for n, v in sorted(wanted.items()) if there.tags.get(n) != v]
         client.log_batch(run_id, metrics=metrics, params=params[:100], tags=tags[:100])
         for tag in tags[100:]:
             client.set_tag(run_id, tag.key, tag.value)
-        name, digest = plan.dataset
-        data = Dataset(name=name, digest=digest, source_type="dvc", source=f'{{"revision": "{digest}"}}')
+        name, digest, found = plan.dataset
+        commit = there.tags.get("mlflow.source.git.commit")
+        source = json.dumps({**found, **({"git_commit": commit} if commit else {})}, sort_keys=True)
+        data = Dataset(name=name, digest=digest, source_type="dvc", source=source)
         client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])])
     for path, folder in plan.artifacts:
         with tracker.burst() as client:
@@ -153,6 +158,13 @@ def _fill(tracker: Tracker, plan: Plan, run_id: str) -> None:
     with tracker.burst() as client:
         client.set_tag(run_id, f"{PREFIX}sent", plan.digest)
         client.set_terminated(run_id, "FINISHED")
+
+
+def _note(plan: Plan, experiment: str, run_id: str) -> dict[str, str]:
+    """Return the description with links to what the run holds; they need its id."""
+    name = "mlflow.note.content"
+    links = link_line(experiment, run_id, [f"{folder}/{path.name}" for path, folder in plan.artifacts])
+    return {name: short(f"{links}\n\n{plan.tags[name]}")} if links and name in plan.tags else {}
 
 
 def _supersede(tracker: Tracker, plan: Plan, run_id: str) -> None:

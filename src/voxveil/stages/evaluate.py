@@ -206,6 +206,7 @@ def _corpus(path: Path) -> dict[str, Any]:
     shown = {name: content[name] for name in ("synthetic", "public", "revision", "splits", "overlaps")}
     return {
         **shown,
+        "dataset": content.get("dataset"),
         "name": content["name"] if content["public"] else "private corpus",
         "skipped": content["skipped"],
         "speakers_without_voiced_frames": content["speakers_without_voiced_frames"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from voxveil.config import Params, SystemParams
@@ -25,6 +25,7 @@ class StageContext:
         checkpoints: Folder for this fingerprint's checkpoints, outside declared outputs.
         fingerprint: Hash of the stage's parameters, inputs and code.
         sink: Of a training stage: told every point of its curve, which goes to MLflow.
+        training: Fingerprint of each training behind the inputs, where the caller was told them.
     """
 
     stage: str
@@ -35,6 +36,7 @@ class StageContext:
     checkpoints: Path
     fingerprint: str
     sink: Sink = silent
+    training: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def system(self) -> SystemParams:

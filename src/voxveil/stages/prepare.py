@@ -23,7 +23,7 @@ from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.config.fields import listed
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.lists import draw_lists, overlaps
-from voxveil.corpus.opening import clips_of, open_source, subsets
+from voxveil.corpus.opening import clips_of, dataset_version, open_source, subsets
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import SplitWriter, Utterance
@@ -76,6 +76,7 @@ def run(context: StageContext) -> None:
     """Prepare the corpus that ``prepare.source`` names."""
     params, seed = context.params.prepare, context.params.base.seed
     source = open_source(params, seed)
+    version = dataset_version(params)
     public_names, private_names = subsets(params)
     private_clips = clips_of(source, private_names, "prepare.private_subsets")
     public_clips = clips_of(source, public_names, "prepare.public_subsets")
@@ -97,7 +98,7 @@ def run(context: StageContext) -> None:
     )
     for side, public in (("public", True), (_PRIVATE, params.public)):
         machine = listed(params.machine_transcripts)
-        _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public, machine)
+        _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public, machine, version)
 
 
 def _utility(source: Source, params: PrepareParams, others: Sequence[str]) -> list[Clip]:
@@ -263,6 +264,7 @@ def _write_facts(
     shared: list[dict[str, object]],
     public: bool,
     machine: Sequence[str],
+    version: Mapping[str, str] | None,
 ) -> None:
     lines = "".join(f"{sha}  {item}\n" for item, sha in sorted(facts.digests.items()))
     write_json(
@@ -273,6 +275,7 @@ def _write_facts(
             "synthetic": source.synthetic,
             "public": public,
             "revision": hashlib.sha256(lines.encode()).hexdigest(),
+            "dataset": None if version is None else dict(version),
             "splits": facts.splits,
             "overlaps": shared,
             "phones": list(PHONES) if facts.timed else [],

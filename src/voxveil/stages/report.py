@@ -79,7 +79,9 @@ def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
 
 def _publish(context: StageContext, metrics: Path, report: Path) -> None:
     try:
-        publish(metrics, report, training=training_fingerprints(context.params, metrics.parent.parent))
+        # Kubeflow says which trainings there were; under DVC their inputs lie beside the metrics.
+        training = context.training or training_fingerprints(context.params, metrics.parent.parent)
+        publish(metrics, report, training=training)
     except VoxveilError as error:
         warn(f"results are in the report only; 'voxveil track sync' publishes them later: {error}")
 

@@ -32,6 +32,7 @@ def run_stage(
     *,
     key: str = "",
     digests: Mapping[str, str] | None = None,
+    training: Mapping[str, str] | None = None,
 ) -> dict[str, Done]:
     """Run stage ``name`` and return the completion record of each output.
 
@@ -42,6 +43,7 @@ def run_stage(
         outputs: Folder of each declared output; replaced whole.
         key: System or variant, where the stage has one.
         digests: Digest an input must have, where the caller was told one.
+        training: Fingerprint of each training behind the inputs, where the caller was told them.
 
     Raises:
         VoxveilError: Nothing was written.
@@ -77,6 +79,7 @@ def run_stage(
             folders,
             checkpoints,
             mark,
+            training=dict(training or {}),
         )
         if spec.trains:
             # Before the stage's imports: MLflow's own take as long.

@@ -14,7 +14,7 @@ from voxveil.stages.run import fingerprint, made_for
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import DONE
 
-__all__ = ["training_fingerprints", "training_inputs"]
+__all__ = ["training_fingerprints", "training_inputs", "training_name"]
 
 
 def training_inputs(params: Params) -> list[str]:
@@ -35,8 +35,13 @@ def training_fingerprints(params: Params, root: Path) -> dict[str, str]:
     for spec, key, inputs in _trainings(params):
         digests = {name: _digest(root / path / DONE) for name, path in inputs.items()}
         if all(digests.values()):
-            found[f"{spec.name}.{key}" if key else spec.name] = fingerprint(spec, key, params, digests)
+            found[training_name(spec, key)] = fingerprint(spec, key, params, digests)
     return found
+
+
+def training_name(spec: StageSpec, key: str) -> str:
+    """Return what a training is called among those of a run: ``train_pitch.dp``."""
+    return f"{spec.name}.{key}" if key else spec.name
 
 
 def _trainings(params: Params) -> Iterator[tuple[StageSpec, str, dict[str, str]]]:
@@ -48,7 +53,7 @@ def _trainings(params: Params) -> Iterator[tuple[StageSpec, str, dict[str, str]]
         "content_variant": list(params.train_content.variants),
     }
     for spec in STAGES:
-        if any(port.copy_of == "model/curve.csv" for port in spec.outputs):
+        if spec.trains:
             for key in keys[spec.keyed]:
                 yield spec, key, {port.name: _path(port, params, key) for port in spec.inputs}
 

@@ -22,7 +22,7 @@ def synthesis_split(public: Path) -> Split:
 
 
 def corpus_facts(folder: Path) -> dict[str, Any]:
-    """Return name, revision and whether the corpus is synthetic and public.
+    """Return name, revision, whether the corpus is synthetic and public, and the dataset it comes from.
 
     Args:
         folder: One side of the prepare stage, holding ``corpus.json``.
@@ -36,4 +36,4 @@ def corpus_facts(folder: Path) -> dict[str, Any]:
         kind = bool if name in ("synthetic", "public") else str
         if not isinstance(content, dict) or not isinstance(content.get(name), kind):
             raise InputError(f"{path}: {name} must be {'true or false' if kind is bool else 'text'}")
-    return {name: content[name] for name in _FACTS}
+    return {**{name: content[name] for name in _FACTS}, "dataset": content.get("dataset")}

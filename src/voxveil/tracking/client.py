@@ -9,13 +9,13 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from voxveil.errors import MissingExtraError, VoxveilError
+from voxveil.storage.git import ask_git
 from voxveil.tracking.names import PREFIX
 from voxveil.tracking.store import Store
 
@@ -106,13 +106,7 @@ def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def git_commit(folder: Path | None = None) -> str:
     """Return the checked-out commit, empty outside a Git checkout."""
-    try:
-        result = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return result.stdout.strip() if result.returncode == 0 else ""
+    return ask_git(folder or Path(), "rev-parse", "HEAD").line
 
 
 def _experiment(client: Any, store: Store) -> str:

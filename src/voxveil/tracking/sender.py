@@ -7,6 +7,7 @@ that ends without a status means that the stage was killed.
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import sys
@@ -48,7 +49,7 @@ def send(training: Line, lines: queue.SimpleQueue[Line]) -> None:
     """Open the training's run at its first point, send its points as they come and close it.
 
     Args:
-        training: ``label``, ``stage``, ``key``, ``fingerprint`` and ``params``.
+        training: ``label``, ``stage``, ``key``, ``fingerprint``, ``data`` (its speech) and ``params``.
         lines: Points (``step``, ``time`` in ms since 1970, ``values``) and at last a ``status``.
 
     Raises:
@@ -91,7 +92,8 @@ def _open(tracker: Tracker, training: Line) -> tuple[str, dict[str, int]]:
             }
             client.update_run(run_id, status="RUNNING")
             return run_id, sent
-        tags = {f"{PREFIX}{name}": training[name] for name in ("fingerprint", "stage", "key")}
+        facts = {name: training[name] for name in ("fingerprint", "stage", "key")}
+        tags = {f"{PREFIX}{name}": value for name, value in {**facts, **training["data"]}.items()}
         tags.update(common_tags())
         run = client.create_run(
             tracker.experiment_id,
@@ -130,4 +132,7 @@ def _log(tracker: Tracker, run_id: str, stage: str, points: list[Line], sent: di
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    # The thread that empties the pipe may be waiting in it, and Python dies of that in an orderly end.
+    os._exit(status)

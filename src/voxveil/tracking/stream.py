@@ -11,12 +11,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Protocol
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
+from voxveil.storage.atomic import read_json
 from voxveil.tracking.names import finite, flat_params
 from voxveil.tracking.store import tracking_enabled, warn
 
@@ -43,6 +45,10 @@ class Training(Protocol):
     @property
     def params(self) -> Params:
         """All parameters."""
+
+    @property
+    def inputs(self) -> Mapping[str, Path]:
+        """Folders it reads; one with ``corpus.json`` says which speech it learns from."""
 
     @property
     def fingerprint(self) -> str:
@@ -94,6 +100,7 @@ class _Sender:
                 "stage": context.stage,
                 "key": context.key,
                 "fingerprint": context.fingerprint,
+                "data": _data(context),
                 "params": _params(context),
             }
         )
@@ -133,6 +140,20 @@ class _Sender:
         with suppress(BrokenPipeError):
             self._pipe.write(json.dumps(content).encode() + b"\n")
             self._pipe.flush()
+
+
+def _data(context: Training) -> dict[str, str]:
+    """Return which speech a training learns from: with that it is found again when a speaker withdraws."""
+    for folder in context.inputs.values():
+        path = folder / "corpus.json"
+        if path.is_file():
+            corpus = read_json(path)
+            version = corpus.get("dataset") or {}
+            return {
+                "data_revision": str(corpus.get("revision", "")),
+                "dataset": str(version.get("manifest_sha256", "")),
+            }
+    return {}
 
 
 def _params(context: Training) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from made_corpora import vowel, write_corpus
 from voxveil.audio.io import encode_flac
 from voxveil.config.model import PrepareParams
-from voxveil.corpus.opening import open_source
+from voxveil.corpus.opening import dataset_version, open_source
 from voxveil.errors import InputError
 
 
@@ -47,6 +47,18 @@ def test_a_private_one_needs_prepare_public_false(params: PrepareParams) -> None
 def test_its_manifest_must_be_what_dvc_watches(params: PrepareParams) -> None:
     with pytest.raises(InputError, match="prepare.manifest: must be .*clinic.manifest.tsv"):
         open_source(changed(params, manifest=PrepareParams().manifest), 1)
+
+
+def test_its_version_is_named_by_hash_and_dvc(params: PrepareParams) -> None:
+    assert dataset_version(PrepareParams()) is None
+    manifest = Path(params.manifest)
+    summary = manifest.with_name("clinic.json")
+    digest = hashlib.sha256(manifest.read_bytes()).hexdigest()
+    summary.write_text(json.dumps({"public": False, "manifest_sha256": digest, "dvc_md5": "ab.dir"}))
+    assert dataset_version(params) == {"manifest_sha256": digest, "dvc_md5": "ab.dir"}
+    summary.write_text(json.dumps({"public": False, "manifest_sha256": "0" * 64, "dvc_md5": "ab.dir"}))
+    with pytest.raises(InputError, match="clinic.json: is of another version than .*clinic.manifest.tsv"):
+        dataset_version(params)
 
 
 def test_data_of_another_version_are_refused(params: PrepareParams) -> None:

@@ -6,19 +6,22 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from made_datasets import commit, digests, shell, speech, write_kaldi, write_libri
-from voxveil.audio.io import encode_flac
+from made_datasets import (
+    commit,
+    digests,
+    make_speaker_outputs,
+    shell,
+    speech,
+    write_kaldi,
+    write_libri,
+)
 from voxveil.cli import main
 from voxveil.corpus.opening import open_folder
-from voxveil.corpus.split import SplitWriter, Utterance
 from voxveil.data import forgetting
 from voxveil.privacy import Entry, LaplaceCube
 from voxveil.privacy.ledger import Ledger
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
 
 
 def data(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -37,28 +40,6 @@ def stored(folder: Path) -> set[bytes]:
     return {path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def make_outputs(project: Path) -> None:
-    """Write a prepared split with speaker 20, scores of theirs, and an output of somebody else."""
-    public = project / "outputs/prepare/public"
-    audio = np.random.default_rng(0).normal(0, 0.1, 1600)
-    for name, speaker in (("pool", "20"), ("extractor", "21")):
-        with SplitWriter(public / name) as writer:
-            item = f"{speaker}-7-0000"
-            writer.add(Utterance(item, speaker, "F", 1600), encode_flac(audio, item)[0])
-    write_json(public / "corpus.json", {"revision": "c0ffee" * 8})
-    finish(public, "prepare", None)
-    score = project / "outputs/score/anon/ecapa"
-    score.mkdir(parents=True)
-    np.savez(score / "rank.npz", input_labels=np.array(["20-7-0001"]), scores=np.zeros((1, 1)))
-    finish(score, "score", "anon")
-    other = project / "outputs/score/original/ecapa"
-    other.mkdir(parents=True)
-    # A number that looks like the id is no trace of the speaker, nor is a longer id.
-    (other / "scores.txt").write_text("x 120-7-0000 20\n")
-    write_json(other / "metrics.json", {"count": 20})
-    finish(other, "score", "original")
-
-
 def test_everything_that_holds_a_speaker_is_listed(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,7 +52,7 @@ def test_everything_that_holds_a_speaker_is_listed(
     shell(project, "dvc", "checkout", "--force")
     add(capsys, "clinic", write_libri(tmp_path / "three", {"21": "M"}))
     three = commit(project, "three")
-    make_outputs(project)
+    make_speaker_outputs(project)
     (project / "dvc.yaml").write_text("stages: {}\n")
     loss = LaplaceCube(3.0).loss_for((16, 10))
     for speaker, item in (("20", "x"), (None, "20-7-0001"), ("21", "y")):
@@ -243,48 +224,3 @@ def test_data_only_a_remote_branch_has_is_not_deleted(
     shell(clone, "git", "fetch", "-q")
     status, _, err = data(capsys, "forget", "20", "--gc")
     assert status == 2 and "git branch colleague origin/colleague" in err
-
-
-def test_mlflow_runs_are_found_by_hash_and_deleted(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("mlflow")
-    from mlflow.entities import Dataset, DatasetInput
-    from mlflow.tracking import MlflowClient
-
-    add(capsys, "clinic", write_libri(tmp_path / "in", {"20": "F", "21": "M"}))
-    commit(project, "one")
-    digest = json.loads((project / "data/clinic.json").read_text())["manifest_sha256"]
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/m.db")
-    client = MlflowClient(f"sqlite:///{tmp_path}/m.db")
-    experiment = client.create_experiment("team", f"file://{tmp_path}/artifacts")
-    tagged = client.create_run(experiment, run_name="tagged", tags={"voxveil.data_revision": digest})
-    logged = client.create_run(experiment, run_name="logged")
-    entity = Dataset("clinic", digest[:36], "local", "{}", None, None)
-    client.log_inputs(logged.info.run_id, [DatasetInput(entity, [])])
-    training = client.create_run(experiment, run_name="training")
-    client.set_tag(tagged.info.run_id, "voxveil.training.x", training.info.run_id)
-    # A published run names the private side only, whichever side the speaker is on.
-    make_outputs(project)
-    write_json(project / "outputs/prepare/private/corpus.json", {"revision": "d" * 64})
-    finish(project / "outputs/prepare/private", "prepare", None)
-    published = client.create_run(experiment, run_name="published", tags={"voxveil.data_revision": "d" * 64})
-    other = client.create_run(experiment, run_name="other", tags={"voxveil.data_revision": "f" * 64})
-    status, out, err = data(capsys, "forget", "20")
-    assert status == 0, err
-    ids = {run.info.run_id for run in (tagged, logged, training, published)}
-    assert all(f"mlflow runs delete --run-id {each}" in out for each in ids)
-    assert other.info.run_id not in out
-    assert data(capsys, "forget", "20", "--yes")[0] == 0
-    commit(project, "two")
-    status, out, err = data(capsys, "forget", "20", "--gc")
-    assert status == 1 and "4 runs removed for good" in out, err
-    assert "still there: outputs/prepare/public; 'dvc repro'" in out
-    assert [run.info.run_id for run in client.search_runs([experiment], run_view_type=3)] == [
-        other.info.run_id
-    ]
-    # A server that is away is a gap, said and in the exit status.
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    status, out, _ = data(capsys, "forget", "20")
-    assert status == 1 and "not searched: MLflow at http://127.0.0.1:9" in out

@@ -64,7 +64,7 @@ def test_made_passwords_start_the_server(root: Path, compose: dict, tmp_path: Pa
     environment = {k: filled(v, made) for k, v in compose["services"]["mlflow"]["environment"].items()}
     settings = ServerSettings.from_environment(environment)
     assert settings.admin_password == made["ADMIN_PASSWORD"]
-    assert settings.hosts == ("mlflow.example.org",)
+    assert settings.hosts == ("mlflow.example.org", "mlflow:5000")
     database = compose["services"]["postgres"]["environment"]
     assert filled(database["POSTGRES_PASSWORD"], made) == environment["VOXVEIL_DB_PASSWORD"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -119,7 +120,10 @@ def test_one_parent_and_a_child_per_system(outputs: Path, store: Store) -> None:
     ((mine, *_),) = system(found, "anon_dp")["metrics"]["privacy/eer"]
     ((same, *_),) = top["metrics"]["anon_dp/privacy/eer"]
     assert mine == same
-    assert "| anon_dp |" in top["tags"]["mlflow.note.content"]
+    note = top["tags"]["mlflow.note.content"]
+    assert "| anon_dp |" in note
+    assert f"/runs/{parent}/artifacts/report/index.html)" in note.splitlines()[0]
+    assert "/artifacts/evaluate/losses.json)" in system(found, "anon_dp")["tags"]["mlflow.note.content"]
 
 
 def test_epsilon_is_text_and_number_and_absent_when_infinite(outputs: Path, store: Store) -> None:
@@ -251,6 +255,26 @@ def test_nothing_private_reaches_mlflow_or_the_report(tmp_path: Path, store: Sto
                 read += 1
     assert read > 20
     assert MARK.encode() in (root / "outputs/anonymize/anon/released/ledger.json").read_bytes()
+
+
+def test_a_registered_dataset_is_logged_with_what_finds_it(tmp_path: Path, store: Store) -> None:
+    version = {"manifest_sha256": "ab" * 32, "dvc_md5": f"{'cd' * 16}.dir"}
+    root = finished(tmp_path / "run", corpus={"dataset": version}, samples=False)
+    parent = send(root, store)
+    tracker = connect(store)
+    for run in tracker.client.search_runs([tracker.experiment_id]):
+        assert run.data.tags["voxveil.dataset"] == version["manifest_sha256"]
+        (found,) = run.inputs.dataset_inputs
+        assert (found.dataset.name, found.dataset.source_type) == ("embedded", "dvc")
+        source = json.loads(found.dataset.source)
+        commit = run.data.tags["mlflow.source.git.commit"]
+        assert source == {**version, "revision": "0f" * 32, "git_commit": commit}
+    assert (
+        tracker.client.search_runs(
+            [tracker.experiment_id], f"tags.`voxveil.dataset` = '{'ab' * 32}' and tags.`voxveil.role` = 'run'"
+        )[0].info.run_id
+        == parent
+    )
 
 
 def test_an_undefined_error_rate_is_a_tag(outputs: Path) -> None:

@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from voxveil.config import parse_params
 from voxveil.stages.io import StageContext
+from voxveil.storage.atomic import write_json
 from voxveil.tracking import stream
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
@@ -56,6 +58,17 @@ def test_a_curve_arrives_whole_in_a_run_of_its_own(project: Path) -> None:
     assert set(run.data.metrics) == {"train_pitch/loss", "train_pitch/learning_rate"}
     assert run.data.params["train_pitch.variants.dp.epsilon"] == "7"
     assert not any("other" in name or name.startswith("train_content") for name in run.data.params)
+
+
+def test_a_run_says_which_speech_it_learns_from(tmp_path: Path) -> None:
+    version = {"manifest_sha256": "ab" * 32, "dvc_md5": "cd"}
+    write_json(tmp_path / "public/corpus.json", {"revision": "e" * 64, "dataset": version})
+    inputs = {"pitch": tmp_path / "no corpus", "public": tmp_path / "public"}
+    with training_sink(replace(context(), inputs=inputs)) as sink:
+        sink(1, {"loss": 1.0})
+    _, (run,) = runs()
+    assert run.data.tags["voxveil.data_revision"] == "e" * 64
+    assert run.data.tags["voxveil.dataset"] == "ab" * 32
 
 
 def test_a_resumed_stage_continues_its_run(project: Path) -> None:
