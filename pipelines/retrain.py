@@ -55,21 +55,21 @@ def build(values: Params, place: Place) -> Any:
                 prepare_revision(params=params, repository=repository, dataset=dataset, revision=revision),
                 "prepare_revision",
             )
-            systems = chain(params, values, place, corpus)
+            made = chain(params, values, place, corpus)
             name = values.gate.system
-            candidate = systems[name]
+            candidate = made.systems[name]
             own = {"params": params, "key": name, "registered_model": registered_model}
             decision = place(
                 gate(
                     **own,
                     **take("metrics", candidate.measured),
                     **take("scores", candidate.scores),
-                    **take("original", systems[original].measured, "metrics"),
+                    **take("original", made.systems[original].measured, "metrics"),
                 ),
                 "gate",
                 name,
             )
-            place(
+            registered = place(
                 register(
                     **own,
                     model_store=model_store,
@@ -81,6 +81,8 @@ def build(values: Params, place: Place) -> Any:
                 "register",
                 name,
             )
+            # It tags the run in MLflow that the report makes.
+            registered.after(made.report)
 
     return retrain
 

@@ -30,7 +30,15 @@ class System:
     measured: Any
 
 
-def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -> dict[str, System]:
+@dataclass
+class Chain:
+    """The tasks of every system, and the report of them all."""
+
+    systems: dict[str, System]
+    report: Any
+
+
+def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -> Chain:
     """Train, anonymize, attack and measure every system; the report comes last.
 
     Args:
@@ -90,7 +98,7 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
         )
         systems[system] = System(model, speech, scores, measured)
 
-    place(
+    page = place(
         report(
             params=params,
             metrics=[each.measured.outputs["metrics_location"] for each in systems.values()],
@@ -99,7 +107,7 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
         ),
         "report",
     )
-    return systems
+    return Chain(systems, page)
 
 
 def take(name: str, task: Any, output: str = "") -> dict[str, Any]:

@@ -129,9 +129,16 @@ def team(
 
 def test_first_champion_then_worse_then_equal(team: Team, store: Store) -> None:
     """The life of a registered model: nobody, a champion, a candidate that is kept, one that follows."""
+    with connect(resolve_store()).burst() as client:
+        experiment = client.get_experiment_by_name("voxveil").experiment_id
+        entry = {"voxveil.role": "run", "voxveil.kfp_run": "run-7"}
+        published = client.create_run(experiment, tags=entry).info.run_id
     folder, decision = team.gate("first")
     assert decision["promote"], decision["reason"]
     first = team.register("first", folder, "a" * 40)
+    with connect(resolve_store()).burst() as client:
+        tags = client.get_run(published).data.tags
+    assert (tags["voxveil.gate"], tags["voxveil.dvc_revision"]) == ("promoted", "a" * 40)
     assert first["aliases"] == ["champion", "reference"]
     champion = find_alias(MODEL, "champion", resolve_store())
     assert champion is not None

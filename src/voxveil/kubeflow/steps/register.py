@@ -8,6 +8,7 @@ cannot be held against is never there.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from voxveil.model_registry.registering import register_model
 from voxveil.model_registry.storing import upload
 from voxveil.model_registry.versions import find_alias, move_alias, tag_version
 from voxveil.storage.atomic import read_json
-from voxveil.tracking.names import short
+from voxveil.tracking.client import connect
+from voxveil.tracking.names import PREFIX, short
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["run"]
@@ -41,6 +43,7 @@ def run(call: StepCall) -> StepResult:
         "run_key": os.environ.get("KFP_RUN_ID", ""),
     }
     tag_version(name, version, tags, store)
+    _tag_run(tags, store)
     moved = _move(name, version, store) if decision["promote"] else ()
     what = f"now {' and '.join(moved)}" if moved else "no alias moved"
     print(f"register: {name} version {version}, {what}; {decision['reason']}")
@@ -63,6 +66,19 @@ def _decision(folder: Path, system: str) -> dict[str, Any]:
     if not isinstance(content.get("promote"), bool):
         raise InputError(f"{path}: promote must be true or false, got {content.get('promote')!r}")
     return content
+
+
+def _tag_run(tags: Mapping[str, str], store: Store) -> None:
+    """Say in the pipeline run's own entry of MLflow what data it had and what the gate decided."""
+    run_key = tags["run_key"]
+    if not run_key:
+        return
+    shown = ("gate", "gate_reason", "dvc_repository", "dvc_revision")
+    tracker = connect(store)
+    with tracker.burst() as client:
+        for run in tracker.find(role="run", kfp_run=run_key):
+            for name in shown:
+                client.set_tag(run.info.run_id, f"{PREFIX}{name}", tags[name])
 
 
 def _move(name: str, version: str, store: Store) -> tuple[str, ...]:
