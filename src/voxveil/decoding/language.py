@@ -27,10 +27,10 @@ class LanguageKnobs:
         prune: Perplexity share below which an n-gram is dropped.
     """
 
-    order: int = 3
-    words: int = 20_000
+    order: int = 2
+    words: int = 40_000
     share: float = 0.3
-    prune: float = 2e-8
+    prune: float = 1e-7
 
 
 def training_sentences(

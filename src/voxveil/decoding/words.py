@@ -17,7 +17,7 @@ from voxveil.utility.transcripts import normalize_words
 __all__ = ["SCALES", "SearchKnobs", "decode_words", "tuned", "word_errors"]
 
 #: Acoustic scales that :func:`tuned` tries.
-SCALES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
+SCALES = (0.15, 0.2, 0.25, 0.35, 0.5)
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class SearchKnobs:
         max_active: Most paths that go on from one frame to the next.
     """
 
-    acoustic_scale: float = 0.3
-    prior_scale: float = 1.0
+    acoustic_scale: float = 0.2
+    prior_scale: float = 0.8
     beam: float = 12.0
     max_active: int = 4000
 
