@@ -49,7 +49,7 @@ def test_language_model_mixes_and_prunes() -> None:
     sentences = [["a", "b", "x"], ["a", "b", "c"]]
     general = kneser_ney([["a", "c", "b"], ["c", "b", "d"]], ["a", "b", "c", "d"], 3)
     words = ("a", "b", "c", "x")
-    whole = language_model(general, sentences, words, LanguageKnobs(share=0.5, prune=0.0))
+    whole = language_model(general, sentences, words, LanguageKnobs(order=3, share=0.5, prune=0.0))
     less = language_model(general, sentences, words, LanguageKnobs(order=2, share=0.5, prune=1e-2))
     assert whole.words == tuple(sorted((*words, BEGIN, END))) == less.words
     assert whole.order == 3 and less.order == 2
