@@ -57,23 +57,13 @@ def trial_lines(tested: list[tuple[str, int, int]], *, mixed: bool) -> list[str]
     ]
 
 
-def write_external(folder: Path, shift: float = 1.2, *, enrolment_shift: float | None = None) -> Path:
-    """Write the plain layout with originals: train/, test/, trials/, original/.
-
-    Args:
-        folder: Where to.
-        shift: Of the anonymized speech.
-        enrolment_shift: Of its enrolment, where that is treated differently.
-    """
+def write_external(folder: Path, shift: float = 1.2) -> Path:
+    """Write the plain layout with originals: train/, test/, trials/, original/."""
     enrolled, tested = utterances(TESTED, range(2)), utterances(TESTED, range(2, 5))
     training = utterances(TRAIN, range(4))
     for state, of in (("", shift), ("original", 1.0)):
         write_kaldi(folder / state / "train", training, of)
-        test = write_kaldi(folder / state / "test", [*enrolled, *tested], of)
-        if state == "" and enrolment_shift is not None:
-            for name, speaker, index in enrolled:
-                audio = speech(speaker, index, enrolment_shift)
-                soundfile.write(test / "wav" / f"{name}.wav", audio, 16_000, subtype="PCM_16")
+        write_kaldi(folder / state / "test", [*enrolled, *tested], of)
     (folder / "trials").mkdir()
     models = {s: [name for name, speaker, _ in enrolled if speaker == s] for s in TESTED}
     (folder / "trials/enrol.scp").write_text("".join(f"{s} {' '.join(m)}\n" for s, m in models.items()))
