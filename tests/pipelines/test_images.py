@@ -49,6 +49,12 @@ def test_containers_are_not_root_and_have_no_entrypoint(dockerfile: str) -> None
         assert re.fullmatch(rf"\s*COPY --from=build-{target} /opt/venv /opt/venv\s*", final[target])
 
 
+def test_whatever_caches_writes_to_tmp(dockerfile: str) -> None:
+    """On a read-only root DVC could open no repository: its site cache is /var/tmp/dvc by default."""
+    variables = dict(re.findall(r"(\w+)=(/tmp\S*)", stages(dockerfile)["runtime"]))
+    assert {"HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "DVC_SITE_CACHE_DIR"} <= set(variables)
+
+
 def test_packages_come_from_the_locks_without_resolving(dockerfile: str) -> None:
     installs = re.findall(r"pip install [^&;]*", dockerfile)
     assert installs
