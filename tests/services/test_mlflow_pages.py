@@ -46,7 +46,18 @@ def test_runs_are_listed_compared_and_plotted(
         drawn = "[...document.querySelectorAll('.js-plotly-plot')].map(plot => [...plot.data[0].x])[0]"
         browser.wait_for(f"({drawn} || []).length === 3")
         assert sorted(map(float, browser.evaluate(drawn))) == [1, 10, 100]
+        (parent,) = [run for run in tracker.find(role="run") if run.data.tags["voxveil.exp"] == "eps-1"]
         titles = browser.evaluate("[...document.querySelectorAll('.infolayer text')].map(e => e.textContent)")
         assert {"privacy/epsilon_content", "privacy/identification_rate"} <= set(titles)
         assert len(browser.picture(pictures / "mlflow-scatter.png")) > 20_000
+        # The description leads to the report, which opens where it is.
+        run = f"{store.uri}/#/experiments/{tracker.experiment_id}/runs/{parent.info.run_id}"
+        browser.open(run, "Report, with audio where the corpus is public")
+        assert len(browser.picture(pictures / "mlflow-run.png")) > 20_000
+        link = (
+            "[...document.querySelectorAll('a')].filter(a => a.innerText.startsWith('Report, with'))[0].href"
+        )
+        browser.open(browser.evaluate(link), "index.html")
+        browser.wait_for("[...document.querySelectorAll('iframe')].length > 0")
+        assert len(browser.picture(pictures / "mlflow-report.png")) > 20_000
         assert browser.errors == []

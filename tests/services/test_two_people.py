@@ -1,4 +1,4 @@
-"""Two people at one remote, and a kill in the middle of a push: nothing is lost."""
+"""Two people at one remote, a kill and an outage in the middle of a push: nothing is lost."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from made_datasets import commit, data_error, digests, make_project, run_data, shell, write_libri
+from made_gateway import Gateway
 
 pytestmark = pytest.mark.services
 
@@ -146,5 +147,32 @@ def test_a_push_that_was_killed_is_not_taken_for_whole(
     assert "the remote lacks data/clinic" in line and "dvc push" in line
     assert not (tmp_path / "got").exists()
     shell(project, "dvc", "push")
-    assert run_data(capsys, *wanted)[0] == 0
+    status, _, err = run_data(capsys, *wanted)
+    assert status == 0, (err, list(tmp_path.iterdir()))
     assert digests(tmp_path / "got") == digests(corpus)
+
+
+def test_a_store_that_goes_away_during_a_push_is_caught_up(
+    s3, bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Gateway(s3.port)
+    project = share(tmp_path / "project", bucket, door.address, capsys, monkeypatch)
+    corpus = write_libri(tmp_path / "in", {str(20 + n): "F" for n in range(4)}, each=10)
+    assert run_data(capsys, "add", "clinic", str(corpus))[0] == 0
+    commit(project, "one")
+    push = pushing(project, "--jobs", "1")
+    while stored(s3, bucket) < 5:
+        assert push.poll() is None, push.communicate()[0]
+        time.sleep(0.02)
+    door.shut()
+    said = push.communicate()[0]
+    assert push.returncode != 0 and "failed to push" in said
+    monkeypatch.chdir(tmp_path)
+    wanted = ["get", "clinic", "--rev", "main", "--out", "got", "--repo", f"file://{project}"]
+    assert door.address in data_error(capsys, *wanted)
+    door.reopen()
+    shell(project, "dvc", "push")
+    status, _, err = run_data(capsys, *wanted)
+    assert status == 0, (err, list(tmp_path.iterdir()))
+    assert digests(tmp_path / "got") == digests(corpus)
+    door.shut()

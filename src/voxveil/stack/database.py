@@ -44,6 +44,8 @@ def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patienc
     from mlflow.store.db import utils as store
     from sqlalchemy import create_engine, text
 
+    # Its import sets the level anew.
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
     with _locked(settings, patience) as connection:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {AUTH_SCHEMA}"))
         connection.commit()
