@@ -5,7 +5,6 @@ python benchmarks/speech/long_file.py MODEL [SECONDS]
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
@@ -18,6 +17,7 @@ import numpy as np
 import soundfile
 
 from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.privacy.ledger import read_ledger
 
 LIMIT_MB = 2_000
 
@@ -58,8 +58,9 @@ def main() -> int:
         wall = time.monotonic() - began
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         samples = soundfile.info(f"{folder}/out.flac").frames
-        (entry,) = json.loads((Path(folder) / "ledger.json").read_text())["inputs"]
-    print(f"{seconds} s: {wall:.0f} s, factor {wall / seconds:.3f}, peak {peak:.0f} MB; ledger: {entry}")
+        (entry,) = read_ledger(Path(folder) / "ledger.json").entries
+    print(f"{seconds} s: {wall:.0f} s, factor {wall / seconds:.3f}, peak {peak:.0f} MB")
+    print(f"ledger: {entry.vectors} vectors, {entry.losses['pitch']}")
     return 0 if samples == seconds * SAMPLE_RATE and peak < LIMIT_MB else 1
 
 
