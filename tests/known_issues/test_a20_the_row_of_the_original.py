@@ -19,7 +19,7 @@ from voxveil.cli import main
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-KINDS = ("f0_histogram", "phone_histogram")
+KINDS = ("phone_histogram",)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,6 @@ def test_every_row_says_attacker_enrolment_and_trial(folders: tuple[Path, Path, 
     assert states["phone_histogram semi_informed"] == (made, made, made)
     lines = folders[2].splitlines()
     cells = [line.split()[:4] for line in lines if line.startswith(KINDS) and "trained on" not in line]
-    assert ["f0_histogram", "original", "OO", "original"] in cells
-    assert ["f0_histogram", "semi_informed", "AA", "anonymized"] in cells
+    assert ["phone_histogram", "original", "OO", "original"] in cells
+    assert ["phone_histogram", "semi_informed", "AA", "anonymized"] in cells
     assert any("OO says nothing of the anonymizer" in line for line in lines)
