@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from s3_server import Store
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_caller_names() -> Iterator[None]:
+    """Let kfp name the caller without reading source files.
+
+    Each setter of a task calls ``inspect.stack()``, which searches every loaded module: with torch loaded
+    by other tests a compilation takes minutes, in a process of its own seconds.
+    """
+    try:
+        from kfp.dsl import pipeline_task
+    except ImportError:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline_task, "inspect", SimpleNamespace(stack=lambda: inspect.stack(0)))
+        yield
 
 
 @pytest.fixture
