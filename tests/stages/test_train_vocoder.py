@@ -40,7 +40,8 @@ def test_writes_a_model_that_loads_with_its_metrics_and_corpus(root: Path) -> No
     assert 0 < metrics["train_vocoder/copy_mel_l1"] < 3
     assert metrics["train_vocoder/held_out_utterances"] == 3
     facts = read_json(model / "model.json")
-    assert facts["corpus"] == {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}
+    named = {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}
+    assert facts["corpus"] == {**named, "dataset": None}
     rows = list(csv.DictReader((root / "out.csv").read_text().splitlines()))
     assert int(rows[-1]["step"]) == 6
 

@@ -77,6 +77,8 @@ class LoudnessMeter:
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Take the next (n,) finite samples at 16 kHz."""
+        if not len(audio):
+            return  # a filter's state after no sample at all is undefined in scipy
         from scipy.signal import lfilter
 
         self._peak = max(self._peak, float(np.abs(audio).max(initial=0.0)))
