@@ -114,7 +114,7 @@ def test_a_server_away_during_a_report_is_caught_up_by_sync(
     assert Path(got).read_bytes() == (out / "report/index.html").read_bytes()
 
 
-def test_a_training_outlives_its_server(gateway: Gateway, capsys) -> None:
+def test_a_training_outlives_its_server(gateway: Gateway, capfd) -> None:
     with training_sink(context("outlives")) as sink:
         for step in range(1, 21):
             sink(step, {"loss": 1 / step})
@@ -125,7 +125,7 @@ def test_a_training_outlives_its_server(gateway: Gateway, capsys) -> None:
         gateway.shut()
         for step in range(21, 41):
             sink(step, {"loss": 1 / step})
-    (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith("voxveil:")]
+    (line,) = [each for each in capfd.readouterr().err.splitlines() if each.startswith("voxveil:")]
     assert "train_pitch[dp]: curves are only in curve.csv" in line
     gateway.reopen()
     assert arrived("outlives") == list(range(1, 21))
