@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from voxveil.storage.arrays import read_arrays, write_arrays
 from voxveil.storage.atomic import read_json
 from voxveil.training.loop import CurveSink
 
-__all__ = ["EcapaAttacker"]
+__all__ = ["EcapaAttacker", "centred", "load_centred", "save_centre"]
 
 _CENTRE = "centre.npz"
 
@@ -91,7 +92,7 @@ class EcapaAttacker:
         """Write the model into an existing folder."""
         facts = {"attacker": self.name, "speakers": list(self.speakers), "training": self.training}
         self.encoder.save(folder, facts)
-        write_arrays(Path(folder) / _CENTRE, {"centre": self.centre})
+        save_centre(folder, self.centre)
 
     @classmethod
     def load(cls, folder: Path) -> EcapaAttacker:
@@ -100,18 +101,38 @@ class EcapaAttacker:
         Raises:
             InputError: The folder holds none, or not this attacker.
         """
-        path = Path(folder) / "model.json"
-        content = read_json(path)
-        if not isinstance(content, dict) or content.get("attacker") != cls.name:
-            raise InputError(f"{path}: not an {cls.name} attacker")
-        encoder = SpeakerEncoder.load(folder)
-        centre = read_arrays(Path(folder) / _CENTRE, ["centre"])["centre"]
-        if centre.shape != (encoder.size.embedding,):
-            raise InputError(f"{Path(folder) / _CENTRE}: the centre does not fit the embedding")
+        content, encoder, centre = load_centred(folder, cls.name)
         return cls(encoder, content["speakers"], content["training"], centre)
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) centred, unit-norm embedding of a 16 kHz clip."""
-        vector = self.encoder.embed(audio, name) - self.centre
-        unit: NDArray[np.float32] = (vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32)
-        return unit
+        return centred(self.encoder.embed(audio, name), self.centre)
+
+
+def centred(vector: NDArray[np.float32], centre: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return ``vector`` minus ``centre``, scaled to norm 1."""
+    moved = vector - centre
+    unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
+    return unit
+
+
+def save_centre(folder: Path, centre: NDArray[np.float64]) -> None:
+    """Write the centre beside a saved encoder."""
+    write_arrays(Path(folder) / _CENTRE, {"centre": centre})
+
+
+def load_centred(folder: Path, name: str) -> tuple[dict[str, Any], SpeakerEncoder, NDArray[np.float64]]:
+    """Read ``model.json``, encoder and centre of the attacker ``name``.
+
+    Raises:
+        InputError: The folder holds none, or not this attacker.
+    """
+    path = Path(folder) / "model.json"
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("attacker") != name:
+        raise InputError(f"{path}: not an {name} attacker")
+    encoder = SpeakerEncoder.load(folder)
+    centre = read_arrays(Path(folder) / _CENTRE, ["centre"])["centre"]
+    if centre.shape != (encoder.size.embedding,):
+        raise InputError(f"{Path(folder) / _CENTRE}: the centre does not fit the embedding")
+    return content, encoder, centre

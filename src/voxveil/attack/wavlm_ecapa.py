@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 
 from voxveil.attack.backends import Backend, Cosine
 from voxveil.attack.clips import listed_speeds, training_clips
+from voxveil.attack.ecapa import centred, load_centred, save_centre
 from voxveil.attack.wavlm import STRIDE_SECONDS, WavLM, find_wavlm
 from voxveil.config.model import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.speaker.encoder import SpeakerEncoder
 from voxveil.speaker.train import Features, TrainedEncoder, train_encoder
-from voxveil.storage.arrays import read_arrays, write_arrays
-from voxveil.storage.atomic import read_json
 from voxveil.training.loop import CurveSink
 
 __all__ = ["WavLMEcapaAttacker"]
-
-_CENTRE = "centre.npz"
 
 
 @dataclass(frozen=True)
@@ -85,20 +82,17 @@ class WavLMEcapaAttacker:
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) centred, unit-norm embedding of a 16 kHz clip."""
-        vector = self.encoder.embed_frames(self.wavlm.frames(audio, name)) - self.centre
-        unit: NDArray[np.float32] = (vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32)
-        return unit
+        return centred(self.encoder.embed_frames(self.wavlm.frames(audio, name)), self.centre)
 
     def save(self, folder: Path) -> None:
         """Write the ECAPA-TDNN and its centre; ``model.json`` names the folder of WavLM."""
         facts = {"attacker": self.name, "speakers": list(self.speakers), "training": self.training}
         self.encoder.save(folder, {**facts, "wavlm": str(self.wavlm.folder)})
-        write_arrays(Path(folder) / _CENTRE, {"centre": self.centre})
+        save_centre(folder, self.centre)
 
     @classmethod
     def load(cls, folder: Path) -> WavLMEcapaAttacker:
-        """Read a trained attacker."""
-        content = read_json(Path(folder) / "model.json")
+        """Read a trained attacker; see :func:`voxveil.attack.ecapa.load_centred`."""
+        content, encoder, centre = load_centred(folder, cls.name)
         wavlm = WavLM(find_wavlm(content["wavlm"]))
-        centre = read_arrays(Path(folder) / _CENTRE, ["centre"])["centre"]
-        return cls(wavlm, SpeakerEncoder.load(folder), content["speakers"], content["training"], centre)
+        return cls(wavlm, encoder, content["speakers"], content["training"], centre)

@@ -79,7 +79,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         for u in training[:: max(1, len(training) // params.probe.tuning)][: params.probe.tuning]
     }
     listener = Listener(training, labels, extractor.phones, tuning)
-    heard, scale = listener.phones_heard(posteriors)
+    heard, scales = listener.phones_heard(posteriors)
     worded = {}
     if params.probe.words:
         worded["wer"] = listener.word_rate(posteriors, held, replicates=_REPLICATES, seed=seed)
@@ -98,7 +98,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         "frame_accuracy": frame_rates(guesses, truth, speakers, extractor.phones, seed),
         "frame_accuracy_phone_lm": {
             **frame_rates(heard, truth, speakers, extractor.phones, seed),
-            "acoustic_scale": scale,
+            **scales,
         },
         **worded,
         "asi": identified(split, features, cost, params, f"asi[content-{variant}-{draw}]"),

@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from voxveil.corpus.split import Utterance
 from voxveil.decoding.making import word_graph
-from voxveil.decoding.phone_model import PhoneModel, frames_right, phone_model
-from voxveil.decoding.phone_posteriors import smoothed_posteriors
+from voxveil.decoding.phone_model import phone_model
+from voxveil.decoding.phone_posteriors import smoothed_posteriors, tuned_scales
 from voxveil.decoding.words import SearchKnobs, decode_words, tuned, word_errors
 from voxveil.utility.per import error_rate
 
-__all__ = ["PHONE_SCALES", "Listener"]
-
-#: Acoustic scales of the phone model that are tried on speakers of training.
-PHONE_SCALES = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+__all__ = ["Listener"]
 
 #: A narrow search: at low epsilon, where posteriors are flat, a wide one takes as long as the speech.
 _SEARCH = SearchKnobs(beam=8.0, max_active=2000)
@@ -47,16 +44,15 @@ class Listener:
 
     def phones_heard(
         self, posteriors: Mapping[str, Posteriors]
-    ) -> tuple[dict[str, NDArray[np.int64]], float]:
-        """Return the likeliest phone of each frame given the whole utterance, and the scale it took."""
+    ) -> tuple[dict[str, NDArray[np.int64]], Mapping[str, float]]:
+        """Return the likeliest phone of each frame given the whole utterance, and the scales it took."""
         model = phone_model([self._labels[u.id] for u in self._training], self._phones)
-        truth = [self._labels[item] for item in self._tuning]
-        scores = [
-            frames_right([_best(each, model, scale) for each in self._tuning.values()], truth)
-            for scale in PHONE_SCALES
-        ]
-        scale = PHONE_SCALES[int(np.argmax(scores))]
-        return {item: _best(each, model, scale) for item, each in posteriors.items()}, scale
+        scales = tuned_scales([(each, self._labels[item]) for item, each in self._tuning.items()], model)
+        heard = {
+            item: np.asarray(smoothed_posteriors(each, model, **scales).argmax(axis=1), np.int64)
+            for item, each in posteriors.items()
+        }
+        return heard, scales
 
     def word_rate(
         self, posteriors: Mapping[str, Posteriors], tested: Sequence[Utterance], *, replicates: int, seed: int
@@ -72,8 +68,3 @@ class Listener:
         edits = {u.id: word_errors(u.text, decode_words(posteriors[u.id], graph, knobs)) for u in tested}
         rate = error_rate(edits, {u.id: u.speaker for u in tested}, replicates=replicates, seed=seed)
         return {**rate.to_json(), "acoustic_scale": knobs.acoustic_scale, "vocabulary": len(graph.words)}
-
-
-def _best(posteriors: Posteriors, model: PhoneModel, scale: float) -> NDArray[np.int64]:
-    smoothed = smoothed_posteriors(posteriors, model, acoustic_scale=scale)
-    return np.asarray(smoothed.argmax(axis=1), np.int64)
