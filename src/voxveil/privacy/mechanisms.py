@@ -41,6 +41,7 @@ from voxveil.privacy.response import RandomizedResponse
 from voxveil.privacy.sphere import GaussianSphere
 from voxveil.privacy.subset import SubsetSelection
 from voxveil.privacy.unit import norm1
+from voxveil.privacy.vectors import VectorNoise
 
 __all__ = [
     "ContentMechanism",
@@ -158,23 +159,11 @@ class LaplaceCube:
 
 
 @dataclass(frozen=True)
-class LaplaceSimplex(BallNoise):
+class LaplaceSimplex(BallNoise, VectorNoise):
     """Laplace noise on L1-normalised vectors, epsilon per vector, Delta_1 = 2."""
 
     name: str = "laplace_l1"
     unit: ClassVar[Unit] = "vector"
-
-    def perturb(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalise, add the noise, normalise again.
-
-        Args:
-            value: (K, M) bottleneck vectors, any scale.
-            noise: Where the noise comes from.
-        """
-        if value.ndim != 2 or not value.size:
-            raise PrivacyError(f"{self.name}: needs a (vectors, size) array, got shape {value.shape}")
-        require_finite(value, self.name)
-        return norm1(self.noisy(value, noise))
 
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
         """Normalise and add the noise: what is released, before the post-processing.
@@ -184,11 +173,6 @@ class LaplaceSimplex(BallNoise):
             noise: Where the noise comes from.
         """
         return self.noisy_inside(norm1(value), noise)
-
-    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
-        """Release the K vectors of one utterance."""
-        released = self.perturb(value, noise)
-        return seal(released, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
 
 
 #: What may release pitch.

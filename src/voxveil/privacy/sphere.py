@@ -20,14 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
-from voxveil.privacy.checks import require_finite
 from voxveil.privacy.discrete_gaussian import SIGMA_BITS, discrete_gaussian
 from voxveil.privacy.grid import GRID_VERSION, SEEDED_VERSION, require_bound
 from voxveil.privacy.loss import INFINITE, SEEDED_NOTE, Loss
 from voxveil.privacy.noise import NoiseSource, SystemNoise
-from voxveil.privacy.released import Released, seal
-from voxveil.privacy.unit import norm1, norm2
+from voxveil.privacy.unit import norm2
+from voxveil.privacy.vectors import VectorNoise
 from voxveil.privacy.zcdp import require_rho
 
 __all__ = ["LARGEST_RHO", "SMALLEST_RHO", "GaussianSphere"]
@@ -42,7 +40,7 @@ _INSIDE = 1.0 - 2.0**-40
 
 
 @dataclass(frozen=True)
-class GaussianSphere:
+class GaussianSphere(VectorNoise):
     """Gaussian noise on L2-normalised vectors, rho per vector.
 
     Attributes:
@@ -69,18 +67,6 @@ class GaussianSphere:
         version, note = (GRID_VERSION, "") if secret else (SEEDED_VERSION, SEEDED_NOTE)
         return Loss("zcdp", INFINITE, "vector", 2.0, self.name, version, note, self.rho)
 
-    def perturb(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalise, add the noise, and scale to L1 norm 1 as all content vectors are.
-
-        Args:
-            value: (K, M) bottleneck vectors, any scale.
-            noise: Where the noise comes from.
-        """
-        if value.ndim != 2 or not value.size:
-            raise PrivacyError(f"{self.name}: needs a (vectors, size) array, got shape {value.shape}")
-        require_finite(value, self.name)
-        return norm1(self.noisy(value, noise))
-
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
         """Normalise and add the noise: what is released, before the post-processing.
 
@@ -99,8 +85,3 @@ class GaussianSphere:
         require_bound(int(np.square(steps).sum(axis=-1).max()) <= radius**2, self.name)
         drawn = discrete_gaussian(steps.size, noise.words).reshape(steps.shape)
         return (steps + drawn).astype(np.float64) / radius
-
-    def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
-        """Release the K vectors of one utterance."""
-        released = self.perturb(value, noise)
-        return seal(released, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
