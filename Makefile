@@ -27,7 +27,8 @@ dev:
 	@requirements/install.sh dev
 
 test: dev
-	@tests/in_copy.sh -m "not services"
+	@# Two at a time, a file as a whole; the long files come first. A waiting thread leaves its core to the other.
+	@OMP_WAIT_POLICY=passive tests/in_copy.sh -m "not services" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-services: dev
 	@tests/services/prepare.sh

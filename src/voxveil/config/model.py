@@ -144,8 +144,12 @@ class TrainContentParams:
     batch: int = knob(8, "utterance chunks per step", low=1)
     chunk_frames: int = knob(150, "frames (10 ms) per chunk", low=10)
     learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
+    bf16: bool = knob(False, "bfloat16 in training; on a CPU faster only where it has the instructions")
     warp: float = knob(
         0.0, "vocal tract perturbation: frequencies times 1 - warp to 1 + warp; 0 = none", low=0, high=0.3
+    )
+    masks: int = knob(
+        0, "strips of bands, and stretches of frames, hidden in each chunk (SpecAugment)", low=0, high=8
     )
     noise_rise: float = knob(
         0.8, "share of the steps in which training noise grows to its full scale; 0 = at once", low=0, high=1

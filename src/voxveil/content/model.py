@@ -111,7 +111,7 @@ class ContentModel(nn.Module):
         hidden = self.input(hidden, keep)
         for layer in self.layers:
             hidden = layer(hidden, keep)
-        bottleneck: torch.Tensor = self.bottleneck(hidden).transpose(1, 2)
+        bottleneck: torch.Tensor = self.bottleneck(hidden).transpose(1, 2).float()
         return bottleneck
 
     def classify(self, content: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -129,7 +129,7 @@ class ContentModel(nn.Module):
         hidden = content.transpose(1, 2) * self.size.bottleneck * keep
         for layer in self.classifier:
             hidden = layer(hidden, keep)
-        return functional.log_softmax(self.output(hidden).transpose(1, 2), dim=2)
+        return functional.log_softmax(self.output(hidden).transpose(1, 2).float(), dim=2)
 
 
 def norm1_torch(vectors: torch.Tensor) -> torch.Tensor:

@@ -15,6 +15,7 @@ from torch.nn import functional
 from voxveil.audio.mel import log_mel
 from voxveil.config.model import TrainContentParams
 from voxveil.content.extractor import SHARPNESS, ContentExtractor
+from voxveil.content.masking import hide_patches
 from voxveil.content.model import (
     ContentModel,
     ContentSize,
@@ -35,7 +36,7 @@ from voxveil.privacy import (
     content_mechanism,
 )
 from voxveil.seeding import stream
-from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
+from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
 
 __all__ = [
     "Accuracy",
@@ -149,8 +150,12 @@ def train_content(
         if params.warp:
             draw = stream(seed, "train_content", "warp", step)
             mel = warp_bands(mel, draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(mel)))
+        if params.masks:
+            mel = hide_patches(mel, model.mean, params.masks, stream(seed, "train_content", "masks", step))
         mask = (labels != _PADDING).float()
-        encoded = pooled_frames(model.encode(mel, mask), mask, variant.every)
+        with precision(params.bf16, where, cpu=True):
+            encoded = model.encode(mel, mask)
+        encoded = pooled_frames(encoded, mask, variant.every)
         own = torch.zeros((), device=where)
         if coded:
             # No gradient passes a code, so the scores behind it learn to name the phone by themselves.
@@ -174,7 +179,9 @@ def train_content(
             released = norm1_torch(inside + torch.from_numpy(noise.astype(np.float32)).to(where))
         else:
             released = norm1_torch(encoded)
-        posteriors = model.classify(spread_frames(released, variant.every, mask.shape[1]), mask)
+        # Noise and norms above stay in float32 whatever the network computes in.
+        with precision(params.bf16, where, cpu=True):
+            posteriors = model.classify(spread_frames(released, variant.every, mask.shape[1]), mask)
         loss = own + functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
         right = (posteriors.argmax(dim=2) == labels).sum() / mask.sum()
         return loss, {"frame_accuracy": float(right)}

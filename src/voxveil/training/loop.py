@@ -90,10 +90,16 @@ def seeded(seed: int, *keys: str | int) -> Iterator[None]:
         yield
 
 
-def precision(bf16: bool, where: torch.device) -> AbstractContextManager[object]:
-    """Return the context a loss is computed in: bfloat16 on a GPU where asked for, else as it is."""
-    if bf16 and where.type == "cuda":
-        return torch.autocast("cuda", torch.bfloat16)
+def precision(bf16: bool, where: torch.device, *, cpu: bool = False) -> AbstractContextManager[object]:
+    """Return the context a loss is computed in: bfloat16 where asked for, else as it is.
+
+    Args:
+        bf16: Whether it is asked for.
+        where: What computes.
+        cpu: A CPU too may compute this in bfloat16 (no Fourier transform is among it).
+    """
+    if bf16 and (where.type == "cuda" or cpu):
+        return torch.autocast(where.type, torch.bfloat16)
     return nullcontext()
 
 

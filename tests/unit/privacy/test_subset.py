@@ -41,11 +41,14 @@ def test_the_ratio_of_any_two_sets_is_at_most_exp_epsilon(
     within = 2**64 - without
     assert within > 0 and without > 0
     # All sets of one kind share their words equally: C(k-1, d-1) with the code, C(k-1, d) without.
-    ratio = Fraction(within, without) * Fraction(math.comb(count - 1, size), math.comb(count - 1, size - 1))
-    bound = Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**14))
-    assert 1 / bound <= ratio <= bound
-    # Hardly less is spent than claimed.
-    assert float(ratio) == pytest.approx(math.exp(epsilon), rel=1e-5)
+    sets = Fraction(math.comb(count - 1, size), math.comb(count - 1, size - 1))
+    bound = Fraction(math.exp(epsilon))
+    rounding = Fraction(1, 10**14)
+    ratio = Fraction(within, without) * sets
+    assert 1 / bound * (1 - rounding) <= ratio <= bound * (1 + rounding)
+    # No more words are given away than needed: one fewer would spend more than epsilon.
+    if without > 1:
+        assert Fraction(within + 1, without - 1) * sets >= bound * (1 - rounding)
 
 
 class LiteralSelection:
