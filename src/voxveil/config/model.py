@@ -148,9 +148,6 @@ class TrainContentParams:
     warp: float = knob(
         0.0, "vocal tract perturbation: frequencies times 1 - warp to 1 + warp; 0 = none", low=0, high=0.3
     )
-    masks: int = knob(
-        0, "strips of bands, and stretches of frames, hidden in each chunk (SpecAugment)", low=0, high=8
-    )
     noise_rise: float = knob(
         0.8, "share of the steps in which training noise grows to its full scale; 0 = at once", low=0, high=1
     )

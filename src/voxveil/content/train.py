@@ -15,7 +15,6 @@ from torch.nn import functional
 from voxveil.audio.mel import log_mel
 from voxveil.config.model import TrainContentParams
 from voxveil.content.extractor import SHARPNESS, ContentExtractor
-from voxveil.content.masking import hide_patches
 from voxveil.content.model import (
     ContentModel,
     ContentSize,
@@ -150,8 +149,6 @@ def train_content(
         if params.warp:
             draw = stream(seed, "train_content", "warp", step)
             mel = warp_bands(mel, draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(mel)))
-        if params.masks:
-            mel = hide_patches(mel, model.mean, params.masks, stream(seed, "train_content", "masks", step))
         mask = (labels != _PADDING).float()
         with precision(params.bf16, where, cpu=True):
             encoded = model.encode(mel, mask)
