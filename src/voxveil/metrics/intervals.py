@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 from voxveil.metrics.data import CountTable, FloatArray, IntArray, ScoreSet
 from voxveil.seeding import stream
 
-__all__ = ["Interval", "SortedTrials", "bootstrap_weights", "interval", "permutations"]
+__all__ = ["Interval", "SortedTrials", "bootstrap_weights", "draw_speakers", "interval", "permutations"]
 
 _ABSENT = 1e6  # cost of pairing speakers that were never compared
 
@@ -39,11 +39,15 @@ class Interval:
     note: str | None
 
 
-def bootstrap_weights(n_speakers: int, n_replicates: int, seed: int) -> IntArray:
+def draw_speakers(generator: np.random.Generator, n_speakers: int, n_replicates: int) -> IntArray:
     """Return how often each speaker is drawn in each replicate, shape ``(R, S)``."""
-    rng = stream(seed, "metrics", "bootstrap", n_speakers)
-    draws: IntArray = rng.multinomial(n_speakers, np.full(n_speakers, 1 / n_speakers), size=n_replicates)
-    return draws.astype(np.int64)
+    shares = np.full(n_speakers, 1 / n_speakers)
+    return np.asarray(generator.multinomial(n_speakers, shares, size=n_replicates), np.int64)
+
+
+def bootstrap_weights(n_speakers: int, n_replicates: int, seed: int) -> IntArray:
+    """Return the draws that every metric of a score set shares, shape ``(R, S)``."""
+    return draw_speakers(stream(seed, "metrics", "bootstrap", n_speakers), n_speakers, n_replicates)
 
 
 def interval(replicates: FloatArray, *, scale: float = 1.0) -> Interval:

@@ -13,6 +13,7 @@ from voxveil.attack.asi import pitch_features
 from voxveil.config import Params
 from voxveil.corpus.split import Split, Utterance
 from voxveil.errors import InputError
+from voxveil.metrics.intervals import draw_speakers, interval
 from voxveil.pitch.extractor import PitchExtractor
 from voxveil.pitch.scale import hz_to_unit
 from voxveil.pitch.train import correlation
@@ -114,15 +115,12 @@ def _correlations(values: Sequence[float | None], speakers: Sequence[str], seed:
         raise InputError("probe: no held-out utterance has a varying F0; nothing can be measured")
     names = sorted({speaker for speaker, _ in rows})
     sums = np.array([[sum(v for s, v in rows if s == n), sum(s == n for s, _ in rows)] for n in names])
-    draws = stream(seed, "probe", "correlation").multinomial(
-        len(names), np.full(len(names), 1 / len(names)), size=_REPLICATES
-    )
-    totals = draws @ sums
-    low, high = np.quantile(totals[:, 0] / totals[:, 1], [0.025, 0.975])
+    totals = draw_speakers(stream(seed, "probe", "correlation"), len(names), _REPLICATES) @ sums
+    found = interval(totals[:, 0] / totals[:, 1])
     value, count = sums.sum(axis=0)
     return {
         "value": float(value / count),
-        "ci95": [float(low), float(high)],
+        "ci95": None if found.bounds is None else list(found.bounds),
         "utterances": int(count),
         "speakers": len(names),
         "undefined": len(values) - len(rows),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxveil.errors import InputError
+from voxveil.metrics.intervals import draw_speakers, interval
 from voxveil.seeding import stream
 from voxveil.utility.edits import Edits, total
 
@@ -79,12 +80,10 @@ def error_rate(
     if len(names) < 2:
         return ErrorRate(whole, None, "an interval needs at least 2 speakers", len(edits), len(names), 0)
     counts = np.array([(e.errors, e.reference) for e in by_speaker], np.float64)
-    draws = stream(seed, "error_rate", "bootstrap").multinomial(
-        len(names), np.full(len(names), 1 / len(names)), size=replicates
-    )
+    draws = draw_speakers(stream(seed, "error_rate", "bootstrap"), len(names), replicates)
     errors, reference = (draws @ counts).T
     if (reference == 0).any():
         reason = "some draws of the speakers have no reference token"
         return ErrorRate(whole, None, reason, len(edits), len(names), replicates)
-    low, high = np.quantile(100.0 * errors / reference, [0.025, 0.975])
-    return ErrorRate(whole, (float(low), float(high)), "", len(edits), len(names), replicates)
+    found = interval(100.0 * errors / reference)
+    return ErrorRate(whole, found.bounds, found.note or "", len(edits), len(names), replicates)
