@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from voxveil.config.model import PitchVariant
+from voxveil.config.features import PitchVariant
 from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy import (
     ContentMechanism,

@@ -14,7 +14,7 @@ import pytest
 from made_voices import voice, write_voices
 from voxveil.attack.asv import Attacker, embed_utterances
 from voxveil.attack.kinds import train_attacker
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

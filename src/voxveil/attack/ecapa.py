@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from voxveil.attack.backends import Backend, Cosine
 from voxveil.attack.clips import listed_speeds, training_clips
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.errors import InputError
 from voxveil.speaker.encoder import SpeakerEncoder

@@ -19,7 +19,7 @@ from voxveil.attack.clips import training_clips
 from voxveil.attack.codebook import fit_codebook, nearest
 from voxveil.attack.pyin import FRAME, PITCH_HIGH, PITCH_LOW, PITCHES, track_pitches
 from voxveil.audio.frames import HOP, SAMPLE_RATE
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.errors import InputError
 from voxveil.speaker.clips import at_least_minimum

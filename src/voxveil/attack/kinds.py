@@ -13,7 +13,7 @@ from typing import Any
 
 from voxveil.attack.asv import Attacker
 from voxveil.config.fields import listed
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.errors import InputError, ParamsError
 from voxveil.seeding import stream_seed

@@ -24,7 +24,7 @@ from voxveil.attack.fusion import FUSION, Fusion, Part, fuse_attackers, hold_out
 from voxveil.attack.kinds import attacker_folder, load_attacker, seeds_of, train_attacker
 from voxveil.attack.rank import RankScores, draw_rank_protocol
 from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json, whole_directory, write_json

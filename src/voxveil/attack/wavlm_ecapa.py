@@ -16,7 +16,7 @@ from voxveil.attack.backends import Backend, Cosine
 from voxveil.attack.clips import listed_speeds, training_clips
 from voxveil.attack.ecapa import centred, load_centred, save_centre
 from voxveil.attack.wavlm import STRIDE_SECONDS, WavLM, find_wavlm
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.speaker.encoder import SpeakerEncoder
 from voxveil.speaker.train import Features, TrainedEncoder, train_encoder

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.attack.clips import listed_speeds
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.speaker.encoder import X_VECTOR, SpeakerEncoder
 from voxveil.speaker.train import TrainedEncoder, train_encoder

@@ -13,7 +13,7 @@ from voxveil.errors import InputError, MissingExtraError, ParamsError
 if TYPE_CHECKING:
     from voxveil.attack.external import External
     from voxveil.attack.running import Attack
-    from voxveil.config.model import TrainAttackerParams
+    from voxveil.config.networks import TrainAttackerParams
     from voxveil.metrics.suite import SuiteOptions
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
@@ -137,7 +137,7 @@ def _params(args: argparse.Namespace) -> TrainAttackerParams:
     import yaml
 
     from voxveil.config.load import parse_section
-    from voxveil.config.model import TrainAttackerParams
+    from voxveil.config.networks import TrainAttackerParams
 
     values: dict[str, Any] = dict(_SIZES)
     for text in args.set:

@@ -13,7 +13,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
-from voxveil.config.model import ContentVariant, Params
+from voxveil.config.features import ContentVariant
+from voxveil.config.model import Params
 from voxveil.errors import ParamsError
 
 __all__ = ["load_params", "original_system", "parse_params", "parse_section", "read_mapping"]

@@ -7,30 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from voxveil.config.features import TrainContentParams, TrainPitchParams
 from voxveil.config.fields import knob, table
+from voxveil.config.networks import (
+    SynthesisParams,
+    TrainAttackerParams,
+    TrainSpeakerParams,
+    TrainVocoderParams,
+)
 
 __all__ = [
     "AnonymizeParams",
     "AsiParams",
     "BaseParams",
     "BundleParams",
-    "ContentVariant",
     "EvaluateParams",
     "GateParams",
     "Params",
-    "PitchVariant",
     "PrepareParams",
     "ProbeParams",
     "ReportParams",
     "ScoreParams",
-    "SpeakerParams",
-    "SynthesisParams",
     "SystemParams",
-    "TrainAttackerParams",
-    "TrainContentParams",
-    "TrainPitchParams",
-    "TrainSpeakerParams",
-    "TrainVocoderParams",
     "TranscribeParams",
 ]
 
@@ -78,157 +76,6 @@ class PrepareParams:
     enrolment_utterances: int = knob(3, "utterances a speaker is enrolled with", low=1)
     on_bad_audio: str = knob("fail", "what to do with a file that cannot be used", one_of=("fail", "skip"))
     workers: int = knob(2, "processes that decode audio and track F0", low=1)
-
-
-@dataclass(frozen=True)
-class PitchVariant:
-    """One pitch extractor."""
-
-    mechanism: str = knob(
-        "identity",
-        "as it is, the autoencoder's code (laplace), clipped F0 (naive), a few coefficients (contour)",
-        one_of=("identity", "laplace", "naive", "contour"),
-    )
-    epsilon: float = knob(0.0, "epsilon per utterance (unused and 0 for identity)", low=0)
-
-
-@dataclass(frozen=True)
-class TrainPitchParams:
-    """The F0 autoencoder with a Laplace noise layer."""
-
-    channels: int = knob(16, "channels C of the noise layer; its L1 sensitivity is C x frames", low=1)
-    contour: int = knob(12, "contour: cosine coefficients of log-F0", low=1, high=64)
-    voicing: int = knob(12, "contour: cosine coefficients of voicing", low=1, high=64)
-    steps: int = knob(200, "training steps", low=1)
-    batch: int = knob(16, "utterances per step", low=1)
-    learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
-    variants: dict[str, PitchVariant] = table("the pitch extractors by name")
-
-
-CONTENT_MECHANISMS = (
-    "identity",
-    "laplace",
-    "sharp_laplace",
-    "randomized_response",
-    "subset_selection",
-    "gaussian",
-)
-
-
-@dataclass(frozen=True)
-class ContentVariant:
-    """One content extractor."""
-
-    mechanism: str = knob(
-        "identity",
-        "how a vector is released: as it is, with noise, as a phone or a set of them (docs/guide.md)",
-        one_of=CONTENT_MECHANISMS,
-    )
-    epsilon: float = knob(0.0, "epsilon per released vector (unused and 0 for identity)", low=0)
-    every: int = knob(1, "10 ms frames per released vector: fewer vectors spend less", low=1, high=50)
-    rho: float = knob(0.0, "gaussian only: zCDP rho per released vector (else unused and 0)", low=0)
-
-
-@dataclass(frozen=True)
-class TrainContentParams:
-    """The acoustic model whose bottleneck is the content feature."""
-
-    bottleneck: int = knob(256, "size M of the L1-normalised bottleneck", low=2)
-    hidden: int = knob(192, "width of the TDNN-F layers", low=8)
-    factor: int = knob(48, "rank of the factorised weights", low=2)
-    layers: int = knob(5, "TDNN-F layers", low=1)
-    targets: str = knob(
-        "phones", "what the classifier names: phones, or triphone states", one_of=("phones", "states")
-    )
-    steps: int = knob(400, "training steps", low=1)
-    batch: int = knob(8, "utterance chunks per step", low=1)
-    chunk_frames: int = knob(150, "frames (10 ms) per chunk", low=10)
-    learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
-    bf16: bool = knob(False, "bfloat16 in training; on a CPU faster only where it has the instructions")
-    warp: float = knob(
-        0.0, "vocal tract perturbation: frequencies times 1 - warp to 1 + warp; 0 = none", low=0, high=0.3
-    )
-    noise_rise: float = knob(
-        0.8, "share of the steps in which training noise grows to its full scale; 0 = at once", low=0, high=1
-    )
-    variants: dict[str, ContentVariant] = table("the content extractors by name")
-
-
-@dataclass(frozen=True)
-class SpeakerParams:
-    """An ECAPA-TDNN trained with additive angular margin softmax."""
-
-    channels: int = knob(48, "width of the ECAPA-TDNN, a multiple of 4", low=8)
-    embedding: int = knob(96, "size of the embedding", low=8)
-    steps: int = knob(120, "training steps", low=1)
-    batch: int = knob(32, "crops per step", low=2)
-    crop_seconds: float = knob(1.2, "length of a training crop in seconds", low=0.5)
-    learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
-
-
-@dataclass(frozen=True)
-class TrainSpeakerParams(SpeakerParams):
-    """The speaker encoder of the synthesizer and its public pool."""
-
-    target_members: int = knob(5, "members of a dense cluster averaged into one target", low=1)
-
-
-@dataclass(frozen=True)
-class TrainAttackerParams(SpeakerParams):
-    """The attackers, trained on anonymized public speech."""
-
-    kinds: str = knob(
-        "ecapa",
-        "by commas: ecapa, xvector_plda, f0_histogram, phone_histogram, prosody, wavlm, wavlm_ecapa",
-    )
-    speeds: str = knob("1,0.9,1.1", "playing speeds of training speech by commas, each a speaker of its own")
-    noise: float = knob(0.0, "share of training crops with noise or another voice mixed in", low=0, high=1)
-    seeds: int = knob(
-        1, "trainings of each attacker with different seeds; the strongest counts", low=1, high=9
-    )
-    lda: int = knob(64, "dimensions that LDA keeps before PLDA", low=1)
-    codebook: int = knob(64, "codes of the phone histogram", low=2)
-    wavlm: str = knob("", "folder of a WavLM (config.json, model.safetensors), or the name of a hub model")
-    fusion_speakers: int = knob(
-        0, "public speakers kept from training to fuse the attackers on; 0 = no fusion", low=0
-    )
-
-
-@dataclass(frozen=True)
-class TrainVocoderParams:
-    """The harmonic-plus-noise source-filter vocoder."""
-
-    kind: str = knob(
-        "stft",
-        "filters the spectrum (stft), also the waveform (hn_sinc), or HiFi-GAN with that source (nsf_gan)",
-        one_of=("stft", "hn_sinc", "nsf_gan"),
-    )
-    channels: int = knob(96, "width of the spectral filter network; of nsf_gan before upsampling", low=8)
-    width: int = knob(64, "hn_sinc: width of the filter blocks", low=4)
-    harmonic_blocks: int = knob(5, "hn_sinc: filter blocks of the harmonic branch", low=0)
-    noise_blocks: int = knob(1, "hn_sinc: filter blocks of the noise branch", low=0)
-    layers: int = knob(10, "hn_sinc: dilated convolutions of a block", low=1, high=12)
-    discriminator: int = knob(32, "nsf_gan: first width of the discriminators, a multiple of 4", low=4)
-    steps: int = knob(480, "training steps", low=1)
-    batch: int = knob(8, "crops per step", low=1)
-    crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
-    learning_rate: float = knob(2e-3, "Adam learning rate; hn_sinc diverges above 0.0005", above=0)
-    patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
-    bf16: bool = knob(False, "bfloat16 where there is a GPU")
-
-
-@dataclass(frozen=True)
-class SynthesisParams:
-    """The acoustic model: content, F0, target x-vector -> log-mel."""
-
-    channels: int = knob(160, "width of the acoustic model", low=8)
-    layers: int = knob(6, "convolution blocks", low=1)
-    steps: int = knob(250, "training steps", low=1)
-    batch: int = knob(8, "crops per step", low=1)
-    crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
-    learning_rate: float = knob(4e-3, "Adam learning rate", above=0)
-    patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
-    bf16: bool = knob(False, "bfloat16 where there is a GPU")
 
 
 @dataclass(frozen=True)

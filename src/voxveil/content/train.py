@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from voxveil.audio.mel import log_mel
-from voxveil.config.model import TrainContentParams
+from voxveil.config.features import TrainContentParams
 from voxveil.content.extractor import SHARPNESS, ContentExtractor
 from voxveil.content.model import (
     ContentModel,

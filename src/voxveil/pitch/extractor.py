@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.config.model import PitchVariant
+from voxveil.config.features import PitchVariant
 from voxveil.errors import InputError
 from voxveil.pitch.codecs import AutoencoderCodec, ContourCodec, DirectCodec, PitchCodec
 from voxveil.pitch.scale import hz_to_unit, require_f0

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.config.model import TrainPitchParams
+from voxveil.config.features import TrainPitchParams
 from voxveil.errors import InputError
 from voxveil.pitch.codecs import AutoencoderCodec, ContourCodec, DirectCodec
 from voxveil.pitch.extractor import PitchExtractor

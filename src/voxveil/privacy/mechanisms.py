@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.config.model import ContentVariant, PitchVariant
+from voxveil.config.features import ContentVariant, PitchVariant
 from voxveil.errors import PrivacyError
 from voxveil.privacy.ball import BALL_BITS, BallNoise, LaplaceBall
 from voxveil.privacy.checks import require_epsilon, require_finite

@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from voxveil.audio.frames import HOP, MEL_BANDS, SAMPLE_RATE, frame_count
-from voxveil.config.model import SpeakerParams
+from voxveil.config.networks import SpeakerParams
 from voxveil.corpus.split import Speech
 from voxveil.errors import ParamsError
 from voxveil.speaker.clips import MINIMUM_SAMPLES

@@ -280,6 +280,8 @@ STAGES: tuple[StageSpec, ...] = (
             "processes.py",
             "privacy",
             "training",
+            "metrics/data.py",
+            "metrics/intervals.py",
             "utility",
         ),
         torch=True,

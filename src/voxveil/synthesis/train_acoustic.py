@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.config.model import SynthesisParams
+from voxveil.config.networks import SynthesisParams
 from voxveil.content.extractor import spread
 from voxveil.corpus.split import Utterance
 from voxveil.errors import InputError

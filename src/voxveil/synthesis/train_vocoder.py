@@ -11,7 +11,7 @@ from torch import nn
 
 from voxveil.audio.frames import HOP
 from voxveil.audio.mel import log_mel
-from voxveil.config.model import TrainVocoderParams
+from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Utterance
 from voxveil.seeding import stream
 from voxveil.synthesis.discriminators import Discriminators, adversarial_losses

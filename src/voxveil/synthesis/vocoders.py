@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from voxveil.config.model import TrainVocoderParams
+from voxveil.config.networks import TrainVocoderParams
 from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json
 from voxveil.synthesis import hifigan, nsf, vocoder

@@ -20,7 +20,7 @@ from voxveil.attack.kinds import (
     seeds_of,
     train_attacker,
 )
-from voxveil.config.model import TrainAttackerParams
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Split
 from voxveil.errors import InputError, ParamsError
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from made_voices import voice, write_voices  # noqa: E402
 from voxveil.attack.kinds import load_attacker, train_attacker  # noqa: E402
 from voxveil.attack.wavlm import WavLM, find_wavlm  # noqa: E402
-from voxveil.config.model import TrainAttackerParams  # noqa: E402
+from voxveil.config.networks import TrainAttackerParams  # noqa: E402
 from voxveil.errors import InputError, ParamsError  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.config.model import ContentVariant  # noqa: E402
+from voxveil.config.features import ContentVariant  # noqa: E402
 from voxveil.content.extractor import ContentExtractor  # noqa: E402
 from voxveil.content.model import ContentModel, ContentSize  # noqa: E402
 from voxveil.errors import InputError, PrivacyError  # noqa: E402

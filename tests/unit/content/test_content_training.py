@@ -14,7 +14,7 @@ from tests.made_phones import phone_speech  # noqa: E402
 
 import voxveil.content.train as training  # noqa: E402
 from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.config.model import ContentVariant, TrainContentParams  # noqa: E402
+from voxveil.config.features import ContentVariant, TrainContentParams  # noqa: E402
 from voxveil.content.labels import frame_labels  # noqa: E402
 from voxveil.content.tdnnf import FactorizedLayer, orthogonality_error  # noqa: E402
 from voxveil.content.train import (  # noqa: E402

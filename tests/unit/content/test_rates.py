@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from made_phones import phone_speech  # noqa: E402
 from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.config.model import ContentVariant, TrainContentParams  # noqa: E402
+from voxveil.config.features import ContentVariant, TrainContentParams  # noqa: E402
 from voxveil.content.extractor import ContentExtractor, pooled, spread  # noqa: E402
 from voxveil.content.labels import frame_labels  # noqa: E402
 from voxveil.content.model import ContentModel, ContentSize, pooled_frames, spread_frames  # noqa: E402

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as some
 
 torch = pytest.importorskip("torch")
 
-from voxveil.config.model import PitchVariant, TrainPitchParams  # noqa: E402
+from voxveil.config.features import PitchVariant, TrainPitchParams  # noqa: E402
 from voxveil.errors import InputError, PrivacyError  # noqa: E402
 from voxveil.pitch.codecs import ContourCodec  # noqa: E402
 from voxveil.pitch.extractor import PitchExtractor  # noqa: E402

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from voxveil.config.model import PitchVariant  # noqa: E402
+from voxveil.config.features import PitchVariant  # noqa: E402
 from voxveil.errors import InputError, VoxveilError  # noqa: E402
 from voxveil.pitch.codecs import AutoencoderCodec  # noqa: E402
 from voxveil.pitch.extractor import PitchExtractor  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voxveil.pitch.train as training  # noqa: E402
-from voxveil.config.model import PitchVariant, TrainPitchParams  # noqa: E402
+from voxveil.config.features import PitchVariant, TrainPitchParams  # noqa: E402
 from voxveil.errors import InputError  # noqa: E402
 from voxveil.pitch.train import PitchUtterance, correlation, fit_affine, train_pitch  # noqa: E402
 from voxveil.privacy import PublicNoise  # noqa: E402

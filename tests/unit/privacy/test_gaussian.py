@@ -14,7 +14,7 @@ from scipy import stats
 
 from voxveil.audit.gaussian_audit import audit_sphere
 from voxveil.config import parse_params
-from voxveil.config.model import ContentVariant
+from voxveil.config.features import ContentVariant
 from voxveil.errors import ParamsError, PrivacyError
 from voxveil.privacy import GaussianSphere, PublicNoise, SystemNoise, content_mechanism, norm2
 from voxveil.privacy.discrete_gaussian import SIGMA_BITS, discrete_gaussian

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from voxveil.config.model import ContentVariant, PitchVariant
+from voxveil.config.features import ContentVariant, PitchVariant
 from voxveil.errors import PrivacyError
 from voxveil.privacy import (
     Identity,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.config.model import ContentVariant
+from voxveil.config.features import ContentVariant
 from voxveil.errors import PrivacyError
 from voxveil.privacy import PublicNoise, RandomizedResponse, SystemNoise, content_mechanism
 from voxveil.privacy.response import kept_probability, respond, words_per_other

@@ -16,7 +16,7 @@ from scipy import stats
 from voxveil.audit.accounting import approximate_epsilon
 from voxveil.audit.information import channel_information, utterance_information
 from voxveil.audit.response_audit import audit_subset
-from voxveil.config.model import ContentVariant
+from voxveil.config.features import ContentVariant
 from voxveil.errors import PrivacyError
 from voxveil.privacy import PublicNoise, RandomizedResponse, SubsetSelection, SystemNoise, content_mechanism
 from voxveil.privacy.subset import passed_information, select, subset_size, words_without

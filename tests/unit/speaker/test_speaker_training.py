@@ -7,7 +7,7 @@ import pytest
 from made_voices import write_voices
 from voxveil.audio.io import encode_flac
 from voxveil.audio.mel import log_mel, mel_filters  # noqa: E402
-from voxveil.config.model import SpeakerParams
+from voxveil.config.networks import SpeakerParams
 from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.errors import InputError, ParamsError
 from voxveil.speaker.crops import SPEEDS, CropPlan, Crops

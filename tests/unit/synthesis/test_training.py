@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from made_speech import E, M, write_models, write_speech
-from voxveil.config.model import SynthesisParams, TrainVocoderParams
+from voxveil.config.networks import SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
 from voxveil.storage.atomic import read_json, write_json
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics

@@ -13,7 +13,7 @@ from made_speech import speak, write_speech
 from voxveil.audio.frames import HOP, frame_count
 from voxveil.audio.mel import log_mel
 from voxveil.config.compose import compose
-from voxveil.config.model import TrainVocoderParams
+from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Split
 from voxveil.errors import InputError
 from voxveil.storage.atomic import read_json, write_json
