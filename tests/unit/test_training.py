@@ -205,8 +205,11 @@ def test_adversaries_are_clipped_by_themselves(monkeypatch: pytest.MonkeyPatch) 
     assert norms == pytest.approx([1e-3 * 3**0.5, 1.0], rel=1e-3)
 
 
-def test_bfloat16_is_for_the_gpu_only() -> None:
+def test_bfloat16_is_for_the_gpu_or_what_a_cpu_may_compute_in_it() -> None:
     assert isinstance(precision(True, torch.device("cpu")), nullcontext)
+    assert isinstance(precision(False, torch.device("cpu"), cpu=True), nullcontext)
+    with precision(True, torch.device("cpu"), cpu=True):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     assert isinstance(precision(False, torch.device("cuda")), nullcontext)
     if torch.cuda.is_available():
         with precision(True, torch.device("cuda")):

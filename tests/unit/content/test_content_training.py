@@ -16,6 +16,7 @@ import voxveil.content.train as training  # noqa: E402
 from voxveil.audio.frames import frame_count  # noqa: E402
 from voxveil.config.features import ContentVariant, TrainContentParams  # noqa: E402
 from voxveil.content.labels import frame_labels  # noqa: E402
+from voxveil.content.model import norm1_torch  # noqa: E402
 from voxveil.content.tdnnf import FactorizedLayer, orthogonality_error  # noqa: E402
 from voxveil.content.train import (  # noqa: E402
     LabelledUtterance,
@@ -72,6 +73,27 @@ def test_it_learns_and_large_noise_takes_it_away(utterances: list[LabelledUttera
     assert clear.frames == sum(len(labels) for _, labels, _ in unseen())
     layers = [layer for layer in plain.model.modules() if isinstance(layer, FactorizedLayer)]
     assert layers and all(orthogonality_error(layer) < 0.1 for layer in layers)
+
+
+def test_bfloat16_learns_too_and_leaves_noise_norms_and_weights_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, utterances: list[LabelledUtterance]
+) -> None:
+    seen = []
+
+    def watched(vectors: torch.Tensor) -> torch.Tensor:
+        seen.append(vectors.dtype)
+        return norm1_torch(vectors)
+
+    monkeypatch.setattr(training, "norm1_torch", watched)
+    half = train_content(utterances, PHONES, range(len(PHONES)), params(1000.0, bf16=True), "v", 3)
+    assert set(seen) == {torch.float32}
+    assert {p.dtype for p in half.model.parameters()} == {torch.float32}
+    accuracy = frame_accuracy(half.extractor, unseen(), 0)
+    assert accuracy.all > 0.6
+    whole = train_content(utterances, PHONES, range(len(PHONES)), params(1000.0), "v", 3)
+    assert any(
+        not torch.equal(a, b) for a, b in zip(half.model.parameters(), whole.model.parameters(), strict=True)
+    ), "bfloat16 was not used"
 
 
 def test_input_statistics_are_constants_of_the_training_speech(utterances: list[LabelledUtterance]) -> None:
