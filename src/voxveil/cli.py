@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "attack": ("attack", "attack anybody's anonymized speech and judge what is left"),
     "evaluate": ("evaluate", "judge a score file: privacy in bits and likelihood ratios"),
     "figures": ("figures", "draw the figures that explain the metrics"),
+    "reproduce": ("reproduce", "a table or figure of the papers, published and measured side by side"),
     "probe": ("probe", "what released features carry, of words and of the speaker, against epsilon"),
     "params": ("params", "choose a scale: params use quickstart"),
     "stage": ("stage", "run one stage of the pipeline"),

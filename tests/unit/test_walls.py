@@ -44,6 +44,7 @@ LAYERS = (
     ("comparison", "model_registry", "stack", "gate"),
     ("stages",),
     ("kubeflow", "probe"),
+    ("papers",),
     ("commands",),
     ("cli",),
 )

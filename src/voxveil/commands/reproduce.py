@@ -1,0 +1,156 @@
+"""``voxveil reproduce``: a table or figure of the papers, published and measured side by side."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from voxveil.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from voxveil.papers.catalogue import Item
+    from voxveil.papers.result import Options
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Reproduce a table or figure of the papers: published and measured values side by side, on a page."
+
+EPILOG = """examples:
+  voxveil reproduce list
+  voxveil reproduce wcd-table2 --out table2/                # computed at once
+  voxveil reproduce wcd-table3 --out table3/                # of the finished chain in this checkout
+  voxveil reproduce wcd-table3 --out table3/ --run --set prepare.source=/data/LibriSpeech
+  voxveil reproduce wcd-table3 --out table3/ --scores vpc2024/      # B3/scores.txt B3/trials.txt, B4/...
+
+DIR gets index.html, results.json (every number with its source) and figures/. What a table needs and is not
+there is named in one line with the commands that make it; --run makes it by DVC and can be run again.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil reproduce``."""
+    parser.add_argument("name", metavar="NAME", help="an item, or list")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for page, figures and numbers")
+    given = parser.add_argument_group("what it is made of")
+    given.add_argument(
+        "--project", type=Path, default=Path(), metavar="DIR", help="checkout with a finished chain (.)"
+    )
+    given.add_argument(
+        "--features", type=Path, metavar="DIR", help="folder of a finished 'voxveil probe run'"
+    )
+    given.add_argument(
+        "--scores", type=Path, metavar="DIR", help="somebody else's score files, one folder per system"
+    )
+    given.add_argument("--system", default="", metavar="NAME", help="of a figure that shows one (the last)")
+    how = parser.add_argument_group("how")
+    how.add_argument("--size", choices=("mini", "full"), default="mini", help="which overlay (%(default)s)")
+    how.add_argument("--run", dest="make", action="store_true", help="make what is missing, by DVC; resumes")
+    how.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="with --run: replace a parameter"
+    )
+    how.add_argument(
+        "--replicates", type=int, default=200, metavar="N", help="behind intervals of --scores (200)"
+    )
+    how.add_argument("--seed", type=int, default=0, help="of simulations and those intervals (0)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the items, or make one."""
+    from voxveil.papers.catalogue import ITEMS, item_named
+
+    if args.name == "list":
+        print("\n".join(_listed(item) for item in ITEMS.values()))
+        return 0
+    item = item_named(args.name)
+    if args.out is None:
+        raise InputError(f"reproduce {item.name}: --out DIR says where page and numbers go")
+    if args.replicates < 0:
+        raise InputError(f"--replicates is {args.replicates}; it must be 0 or more")
+    if args.set and not args.make:
+        raise InputError("--set changes what --run makes; it needs --run")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "plots")
+    if args.make:
+        _make_inputs(item, args)
+    return _make(item, args)
+
+
+def _listed(item: Item) -> str:
+    return f"{item.name:<12} needs {item.needs:<9} {item.title}"
+
+
+def _make(item: Item, args: argparse.Namespace) -> int:
+    from voxveil.papers.catalogue import maker
+    from voxveil.papers.page import text_lines, write_item
+    from voxveil.storage.atomic import whole_directory
+
+    result = maker(item)(args.project, _options(args))
+    with whole_directory(args.out) as folder:
+        write_item(folder, item, result, _command(item, args))
+    print("\n".join(text_lines(result)).strip("\n"))
+    print(f"\npage, figures and every number: {args.out}/index.html")
+    return 0
+
+
+def _options(args: argparse.Namespace) -> Options:
+    from voxveil.papers.result import Options
+
+    return Options(
+        args.size, args.features, args.scores, args.system, replicates=args.replicates, seed=args.seed
+    )
+
+
+def _command(item: Item, args: argparse.Namespace) -> str:
+    """Return the command that makes the page again, without the folders of this machine."""
+    words = ["voxveil", "reproduce", item.name, "--out", "DIR"]
+    for option, given in (("--project", args.project != Path()), ("--features", args.features)):
+        words += [option, "DIR"] if given and item.needs != "nothing" else []
+    words += ["--scores", "DIR"] if args.scores is not None else []
+    words += ["--system", args.system] if args.system else []
+    words += ["--size", args.size] if args.size != "mini" else []
+    words += ["--replicates", str(args.replicates)] if args.scores is not None else []
+    return shlex.join([*words, "--seed", str(args.seed)])
+
+
+def _make_inputs(item: Item, args: argparse.Namespace) -> None:
+    """Make what the item needs by DVC; finished stages are kept."""
+    if item.needs == "nothing":
+        return
+    changes = [*item.changes, *args.set]
+    if item.needs == "features":
+        from voxveil.commands import probe
+
+        if args.features is None:
+            raise InputError(f"reproduce {item.name} --run: --features DIR says where the probes go")
+        words = ["run", str(args.features), "--scale", item.overlays[args.size]]
+        parser = argparse.ArgumentParser()
+        probe.add_arguments(parser)
+        probe.run(parser.parse_args([*words, *(word for each in changes for word in ("--set", each))]))
+        return
+    from voxveil.commands.repro import reproduce
+
+    _use(args.project, item.overlays[args.size], changes)
+    reproduce(args.project)
+
+
+def _use(project: Path, overlay: str, changes: list[str]) -> None:
+    """Compose params.yaml of the project, unless it was edited: what was edited is never overwritten."""
+    from voxveil.config.compose import changes_of, compose, overlay_names, overlay_path, params_text
+    from voxveil.storage.atomic import write_text
+
+    path, folder = project / "params.yaml", project / "params"
+    wanted = params_text(compose(overlay_path(overlay, project), changes_of(changes)))
+    there = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if there == wanted:
+        return
+    ours = [params_text(compose(folder / f"{name}.yaml")) for name in overlay_names(folder)]
+    if there and there not in ours:
+        options = "".join(f" --set {shlex.quote(each)}" for each in changes)
+        raise InputError(
+            f"{path}: was edited; run what it says ('dvc repro') and leave out --run, or replace it:"
+            f" voxveil params use {overlay}{options}"
+        )
+    write_text(path, wanted)

@@ -1,0 +1,107 @@
+"""Every table and figure that can be reproduced: what it shows, what it needs, and where it is made."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from voxveil.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from voxveil.papers.result import Options, Result
+
+__all__ = ["ITEMS", "PAPERS", "SIZES", "Item", "item_named", "maker"]
+
+#: The papers by the prefix of their items.
+PAPERS = {
+    "wcd": "Worst-case disclosure of speaker anonymization",
+    "srd": "Similarity rank disclosure",
+}
+
+SIZES = ("mini", "full")
+
+_SYSTEMS = {"mini": "librispeech-mini", "full": "librispeech"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of a paper.
+
+    Attributes:
+        name: As on the command line; its prefix names the paper.
+        title: What it is called in the paper, and its subject.
+        shows: What it shows, in plain words.
+        needs: ``nothing``, ``features`` (a finished ``voxveil probe run``) or ``systems`` (a finished chain).
+        module: Module of this package whose ``MAKERS`` has its function.
+        overlays: Overlay in ``params/`` that makes what it needs, by size.
+        changes: Parameters to set on top, ``PATH=VALUE``.
+    """
+
+    name: str
+    title: str
+    shows: str
+    needs: str
+    module: str
+    overlays: dict[str, str]
+    changes: tuple[str, ...] = ()
+
+    @property
+    def paper(self) -> str:
+        """Title of its paper."""
+        return PAPERS[self.name.partition("-")[0]]
+
+
+_WORST_CASE = (
+    Item(
+        "wcd-fig1",
+        "Figure 1: same mean, unequal variance",
+        "Scores of N(0, 2²) for the same speaker against N(0, 1) for another: the EER is 50 %, and the tails"
+        " are all the same speaker's.",
+        "nothing",
+        "simulation",
+        {},
+    ),
+    Item(
+        "wcd-fig2",
+        "Figure 2: the likelihood ratio that the EER hides",
+        "For the scores of figure 1 the true log-likelihood ratio of every score, and what each estimator"
+        " makes of a sample.",
+        "nothing",
+        "simulation",
+        {},
+    ),
+    Item(
+        "wcd-table2",
+        "Table 2: two examples for PAV",
+        "Six scores with labels 0 1 0 1 0 1 and 1 0 1 0 1 0, and both repeated to length 6n: the worst case"
+        " stays log 2 and 0 while the EER goes to 50 %.",
+        "nothing",
+        "pav_examples",
+        {},
+    ),
+)
+
+#: All items, in the order of the papers.
+ITEMS: dict[str, Item] = {item.name: item for item in (*_WORST_CASE,)}
+
+
+def item_named(name: str) -> Item:
+    """Return an item.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    if name not in ITEMS:
+        raise InputError(f"no item {name!r} to reproduce; there is: {', '.join(ITEMS)}")
+    return ITEMS[name]
+
+
+def maker(item: Item) -> Callable[[Path, Options], Result]:
+    """Return the function that makes an item; its module is imported only now."""
+    module = importlib.import_module(f"voxveil.papers.{item.module}")
+    found: Callable[[Path, Options], Result] = module.MAKERS[item.name]
+    return found
