@@ -92,6 +92,17 @@ def test_clear_speech_is_understood_and_noise_is_not(made: Path, tmp_path: Path)
     assert clear["recognizer"]["loss"]["epsilon"] == "inf"
 
 
+def test_pitch_of_the_same_speech_is_kept_and_noise_has_none(made: Path, tmp_path: Path) -> None:
+    """The corpus has the F0 its speech was made with, so what is tracked in it correlates."""
+    clear = transcribe(made, "clear", tmp_path / "clear", pitch_utterances=6)["pitch"]
+    assert clear["value"] > 0.5 and clear["utterances"] + clear["undefined"] == 6
+    low, high = clear["ci95"]
+    assert low <= clear["value"] <= high <= 1
+    noise = transcribe(made, "noise", tmp_path / "noise", pitch_utterances=6)["pitch"]
+    assert noise["undefined"] == 6 and noise["value"] is None
+    assert transcribe(made, "clear", tmp_path / "off", pitch_utterances=0)["pitch"] is None
+
+
 def test_equal_runs_write_equal_bytes(made: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         transcribe(made, "clear", tmp_path / name)
@@ -146,7 +157,7 @@ def spoken(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_words_are_counted_by_subset_and_judged(spoken: Path, tmp_path: Path) -> None:
-    words = {"words": "pocketsphinx", "judged_subsets": "checked", "workers": 1}
+    words = {"words": "pocketsphinx", "judged_subsets": "checked", "workers": 1, "pitch_utterances": 0}
     private = spoken / "private"
     heard = transcribe(spoken, "speech", tmp_path / "speech", private=private, **words)["wer"]
     assert {name: rate["transcripts"] for name, rate in heard["subsets"].items()} == {

@@ -225,7 +225,7 @@ def _code() -> dict[str, Any]:
     from voxveil.stages.run import code_digest, code_digests
 
     code: dict[str, Any] = {name: code_digests(stage_spec(name)) for name in ("prepare", *PROBED.values())}
-    probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "training", "utility")
-    code["probe"] = {name: code_digest(name) for name in probed}
+    probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "metrics", "training")
+    code["probe"] = {name: code_digest(name) for name in (*probed, "utility")}
     code["gather"] = {name: code_digest(f"probe/{name}.py") for name in ("gather", "figures", "page")}
     return code

@@ -12,7 +12,8 @@ from voxveil.metrics.names import METRICS
 __all__ = ["Difference", "compare_entries", "unpaired_interval"]
 
 #: Utility metrics, all of them rates of errors: higher is worse.
-_UTILITY = ("per", "wer")
+#: Utility by name in a summary: is a higher value worse?
+_UTILITY = {"per": True, "wer": True, "pitch": False}
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def compare_entries(
 
 
 def _meaning(name: str, value: float) -> str:
-    worse = name in _UTILITY or METRICS[name].higher_is == "worse"
+    worse = _UTILITY[name] if name in _UTILITY else METRICS[name].higher_is == "worse"
     return "worse" if (value > 0) == worse else "better"
 
 

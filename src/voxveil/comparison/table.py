@@ -280,11 +280,15 @@ def _exact(first: float | str | None, second: float | str | None) -> Difference:
 
 def _utility_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
     rows = []
-    for name in ("per", "wer"):
+    for name, shown, unit in (
+        ("per", "per", "%"),
+        ("wer", "wer", "%"),
+        ("pitch", "pitch_correlation", "fraction"),
+    ):
         entries = [((s or {}).get("utility") or {}).get(name) for s in group]
         if any(entry is not None for entry in entries):
             differences = [compare_entries(name, entries[0], entry) for entry in entries[1:]]
-            rows.append(_row(name, "%", "", entries, differences))
+            rows.append(_row(shown, unit, "", entries, differences))
     return rows
 
 

@@ -13,7 +13,6 @@ from voxveil.attack.asi import pitch_features
 from voxveil.config import Params
 from voxveil.corpus.split import Split, Utterance
 from voxveil.errors import InputError
-from voxveil.metrics.intervals import draw_speakers, interval
 from voxveil.pitch.extractor import PitchExtractor
 from voxveil.pitch.scale import hz_to_unit
 from voxveil.pitch.train import correlation
@@ -22,6 +21,7 @@ from voxveil.probe.facts import FORMAT, Cost, corpus_of, spent
 from voxveil.probe.speakers import identified
 from voxveil.seeding import stream
 from voxveil.training.holdout import hold_out
+from voxveil.utility.pitch import mean_correlation
 
 __all__ = ["probe_pitch"]
 
@@ -110,21 +110,10 @@ def _of_different_speakers(held: Sequence[Utterance]) -> list[Utterance]:
 
 def _correlations(values: Sequence[float | None], speakers: Sequence[str], seed: int) -> dict[str, Any]:
     """Return the mean over utterances with its interval over speakers."""
-    rows = [(s, v) for s, v in zip(speakers, values, strict=True) if v is not None]
-    if not rows:
+    found = mean_correlation(values, speakers, stream(seed, "probe", "correlation"), _REPLICATES)
+    if found["value"] is None:
         raise InputError("probe: no held-out utterance has a varying F0; nothing can be measured")
-    names = sorted({speaker for speaker, _ in rows})
-    sums = np.array([[sum(v for s, v in rows if s == n), sum(s == n for s, _ in rows)] for n in names])
-    totals = draw_speakers(stream(seed, "probe", "correlation"), len(names), _REPLICATES) @ sums
-    found = interval(totals[:, 0] / totals[:, 1])
-    value, count = sums.sum(axis=0)
-    return {
-        "value": float(value / count),
-        "ci95": None if found.bounds is None else list(found.bounds),
-        "utterances": int(count),
-        "speakers": len(names),
-        "undefined": len(values) - len(rows),
-    }
+    return found
 
 
 def _rounded(values: np.ndarray[Any, Any]) -> list[float]:

@@ -10,7 +10,7 @@ from voxveil.metrics.names import METRICS
 from voxveil.report.html import html_table, value_cell
 from voxveil.report.published import IDENTIFICATION, VPC2024
 from voxveil.report.results import Attack, Summary, attacks, headline
-from voxveil.report.utility import has_words
+from voxveil.report.utility import has_pitch, has_words
 from voxveil.report.words import (
     bounds_text,
     concentrated,
@@ -98,13 +98,17 @@ def _metric_table(
 ) -> str:
     rows = []
     words = utility and has_words(summaries)
-    blank = [""] * (utility + words)
+    pitch = utility and has_pitch(summaries)
+    blank = [""] * (utility + words + pitch)
     for summary, attack in attacks(summaries):
         cells = [value_cell(attack["metrics"][name]) for name, _ in metrics]
         extra = [value_cell(summary["utility"]["per"])] if utility else []
         if words:
             wer = summary["utility"]["wer"]
             extra.append(value_cell(wer) if wer else "not measured")
+        if pitch:
+            correlation = summary["utility"].get("pitch")
+            extra.append(value_cell(correlation) if correlation else "not measured")
         rows.append([escape(summary["system"]), _attack(attack), *cells, *extra])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
@@ -115,6 +119,8 @@ def _metric_table(
         header.append("Phone errors <small>%</small>")
     if words:
         header.append("Word errors <small>%</small>")
+    if pitch:
+        header.append("Pitch correlation")
     return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
 
 

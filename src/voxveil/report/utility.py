@@ -9,12 +9,17 @@ from voxveil.report.html import html_table, value_cell
 from voxveil.report.results import Summary
 from voxveil.report.words import metric_text, number
 
-__all__ = ["has_words", "utility_lines", "utility_section", "verdict"]
+__all__ = ["has_pitch", "has_words", "utility_lines", "utility_section", "verdict"]
 
 
 def has_words(summaries: Sequence[Summary]) -> bool:
     """Return whether words were recognised in this run."""
     return any(summary["utility"]["wer"] for summary in summaries)
+
+
+def has_pitch(summaries: Sequence[Summary]) -> bool:
+    """Return whether the F0 of released speech was held against the original's."""
+    return any(summary["utility"].get("pitch") for summary in summaries)
 
 
 def verdict(summary: Summary) -> str:

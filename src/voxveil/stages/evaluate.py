@@ -183,14 +183,14 @@ def _attacks(scores: Path) -> list[Path]:
 
 
 def _utility(path: Path, *, public: bool) -> dict[str, Any]:
-    """Return phone errors, and word errors or None, without a transcript and without private names."""
+    """Return phone and word errors and pitch correlation, without a transcript and without private names."""
     content = read_json(path)
     words = content["wer"]
     if words is not None and not public:
         names = {name: f"subset {place}" for place, name in enumerate(sorted(words["subsets"]), 1)}
         words["subsets"] = {names[name]: rate for name, rate in words["subsets"].items()}
         words["judged"]["subsets"] = [names[name] for name in words["judged"]["subsets"]]
-    return {"per": dict(content["per"]), "wer": words}
+    return {"per": dict(content["per"]), "wer": words, "pitch": content.get("pitch")}
 
 
 def _corpus(path: Path) -> dict[str, Any]:
@@ -226,6 +226,8 @@ def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[st
         values["utility/wer"] = utility["wer"]["value"]
         values["utility/wer_judged"] = utility["wer"]["judged"]["value"]
         values["utility/wer_permuted"] = utility["wer"]["judged"]["permuted"]
+    if utility["pitch"]:
+        values["utility/pitch_correlation"] = utility["pitch"]["value"]
     return {
         name: float(value)
         for name, value in values.items()

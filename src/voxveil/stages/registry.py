@@ -278,6 +278,7 @@ STAGES: tuple[StageSpec, ...] = (
             "audio",
             "content",
             "processes.py",
+            "pitch/yaapt",
             "privacy",
             "training",
             "metrics/data.py",

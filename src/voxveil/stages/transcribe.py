@@ -1,7 +1,7 @@
-"""Stage transcribe: what recognisers of phones and of words make of the released speech.
+"""Stage transcribe: what recognisers of phones and of words make of the released speech, and its intonation.
 
 Phones: the content variant ``transcribe.variant`` with a phone loop. Words: ``transcribe.words``;
-with them comes the verdict whether the speech is understood.
+with them comes the verdict whether the speech is understood. Intonation: F0 against the original's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from voxveil.content.labels import require_phones
 from voxveil.corpus.phones import SILENCE
 from voxveil.corpus.split import Split
 from voxveil.errors import IncompleteInputError, InputError
+from voxveil.pitch.yaapt import track_f0
 from voxveil.privacy import PublicNoise
 from voxveil.processes import in_processes
+from voxveil.seeding import stream
 from voxveil.stages.io import StageContext
 from voxveil.storage.atomic import read_json, write_json
 from voxveil.training.progress import Progress
@@ -24,6 +26,7 @@ from voxveil.utility.decode import decode_phones
 from voxveil.utility.edits import Edits, count_edits, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
 from voxveil.utility.per import ErrorRate, error_rate
+from voxveil.utility.pitch import evenly, mean_correlation, pitch_correlation
 from voxveil.utility.transcripts import NORMALISATION, normalize_words
 from voxveil.utility.words import recognizer_name, words_in
 
@@ -60,6 +63,7 @@ def run(context: StageContext) -> None:
             "recognizer": {"variant": params.variant, "loss": recognizer.loss},
             "per": per.to_json(),
             "wer": wer,
+            "pitch": _pitch(context, private, released),
             "utterances": rows,
         },
     )
@@ -140,6 +144,22 @@ def _words(
         item: {**edits[item].to_json(), "heard": " ".join(heard[item]), "said": " ".join(said[item])}
         for item in said
     }
+
+
+def _pitch(context: StageContext, private: Split, released: Split) -> dict[str, Any] | None:
+    """Return the pitch correlation of some utterances with its interval, or None where it is off."""
+    params = context.params.transcribe
+    if not params.pitch_utterances:
+        return None
+    chosen = evenly(private.utterances, params.pitch_utterances)
+    progress = Progress(f"transcribe[{context.key}] pitch", len(chosen), "utterance")
+    values = []
+    for count, utterance in enumerate(chosen, 1):
+        heard = track_f0(released.audio(utterance.id))
+        values.append(pitch_correlation(private.f0(utterance.id), heard))
+        progress.update(count)
+    draws = stream(context.params.base.seed, "pitch_correlation", "bootstrap")
+    return mean_correlation(values, [u.speaker for u in chosen], draws, params.replicates)
 
 
 def _judged(names: Sequence[str], subsets: Mapping[str, Sequence[str]]) -> list[str]:
