@@ -45,6 +45,7 @@ CORPUS = {
 SYSTEMS = {
     "original": SystemParams(kind="original"),
     "mcadams": SystemParams(kind="mcadams"),
+    "copy": SystemParams(kind="copy_synthesis"),
     "anon": SystemParams(),
     "anon_pc": SystemParams(pitch_conversion=True),
     "anon_dp": SystemParams(pitch="dp", content="dp"),

@@ -29,6 +29,7 @@ from voxveil.systems import System
 
 if TYPE_CHECKING:
     from voxveil.speaker.encoder import SpeakerEncoder
+    from voxveil.synthesis.copying import CopySynthesis
     from voxveil.synthesis.synthesizer import Synthesizer
 
 __all__ = ["LOUDNESS", "Anonymized", "Anonymizer"]
@@ -75,6 +76,11 @@ class Anonymizer:
         self._synthesizer: Synthesizer | None = None
         self._pool: Pool | None = None
         self._voice: SpeakerEncoder | None = None
+        self._copy: CopySynthesis | None = None
+        if bundle.copied:
+            from voxveil.synthesis.copying import CopySynthesis
+
+            self._copy = CopySynthesis.load(bundle.part("vocoder"))
         if bundle.trained:
             from voxveil.synthesis.synthesizer import Synthesizer
 
@@ -202,6 +208,21 @@ class Anonymizer:
             return None
         return self._system, self._synthesizer
 
+    def processing(self, rng: np.random.Generator) -> Callable[[Array, Array | None], Array]:
+        """Return what a system without extractors makes of (n,) audio and its (K,) F0, which may be absent.
+
+        Args:
+            rng: Draws what the processing of one recording needs.
+        """
+        if self.bundle.original:
+            return lambda audio, f0: audio
+        if self._copy is not None:
+            return self._copy
+        from voxveil.audio.mcadams import mcadams
+
+        coefficient = rng.uniform(*self.bundle.coefficients)
+        return lambda audio, f0: mcadams(audio, coefficient)
+
     def target_stream(self, seed: int, utterance: str, speaker: str = "") -> np.random.Generator:
         """Return the generator that chooses an utterance's target in stages, or a speaker's by that rule."""
         if self.bundle.target.level == "speaker":
@@ -245,7 +266,9 @@ class Anonymizer:
             raise InputError(f"{name}: refused, it holds samples that are NaN or infinite")
         audio = np.ascontiguousarray(audio, dtype=np.float32)
         if self._system is None or self._synthesizer is None or self._pool is None:
-            changed = audio if self.bundle.original else self._processed(audio, rng)
+            changed = self.processing(rng)(audio, f0)
+            if not self.bundle.original:
+                changed = to_loudness(changed, self._loudness)
             return Anonymized(changed, self.losses(len(audio)), self.vectors(len(audio)))
         if f0 is None:
             from voxveil.pitch.yaapt import track_f0
@@ -258,8 +281,3 @@ class Anonymizer:
         spoken = self._synthesizer.synthesize(features.content, features.pitch, target, len(audio))
         losses = {**features.losses, **self.bundle.rule.target_loss()}
         return Anonymized(to_loudness(spoken, self._loudness), losses, features.vectors)
-
-    def _processed(self, audio: Array, rng: np.random.Generator) -> Array:
-        from voxveil.audio.mcadams import mcadams
-
-        return to_loudness(mcadams(audio, rng.uniform(*self.bundle.coefficients)), self._loudness)

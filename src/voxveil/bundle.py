@@ -3,8 +3,8 @@
 ``bundle.json`` (format, system, losses with unit and mechanism, corpus), ``pool.npz``, the
 folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
 ``model.safetensors`` each, and ``SHA256SUMS`` (``sha256sum -c`` reads it). Writing and checking
-need no torch. The bundle of a system without models (``original``, ``mcadams``) holds ``bundle.json``
-and ``SHA256SUMS`` only.
+need no torch. The bundle of a system that anonymizes nothing by models (``original``, ``mcadams``) holds
+``bundle.json`` and ``SHA256SUMS`` only, that of ``copy_synthesis`` the vocoder too.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ SUMS = "SHA256SUMS"
 PARTS = ("pitch", "content", "synthesis", "vocoder")
 #: The speaker encoder, where the choice of a target asks for the source's voice.
 _VOICE = "speaker"
-#: What is said of a system without models.
+_COPIED = "copy_synthesis"
+#: What is said of a system that is not made of extractors and synthesis.
 _NOTES = {
     "original": "speech is passed through unprotected",
     "mcadams": "signal processing without any guarantee",
+    _COPIED: "speech spoken again from its own spectrum and pitch: nothing is protected",
 }
 _FILES = ("model.json", "model.safetensors")
 
@@ -45,7 +47,7 @@ class Bundle:
     Attributes:
         folder: Where it lies.
         system: Name of the system.
-        kind: ``anonymized``, ``original`` or ``mcadams``, as in :class:`SystemParams`.
+        kind: ``anonymized``, ``original``, ``mcadams`` or ``copy_synthesis``, as in :class:`SystemParams`.
         pitch_conversion: F0 is moved to the target's statistics.
         target_members: Voices averaged into a target.
         rule: What a release costs.
@@ -71,8 +73,13 @@ class Bundle:
 
     @property
     def trained(self) -> bool:
-        """It holds trained models."""
+        """It anonymizes by trained models."""
         return self.kind not in _NOTES
+
+    @property
+    def copied(self) -> bool:
+        """Speech is spoken again by the vocoder, from its own spectrum and pitch."""
+        return self.kind == _COPIED
 
     def part(self, name: str) -> Path:
         """Return the folder of one of :data:`PARTS`."""
@@ -115,16 +122,18 @@ def write_bundle(
         facts["note"] = _NOTES[system.kind]
         if system.kind == "mcadams":
             facts["coefficients"] = [system.mcadams_low, system.mcadams_high]
+        parts = ["vocoder"] if system.kind == _COPIED else []
     else:
         target = TargetRule(system.target, system.target_level, system.target_sex, sex_public)
         rule = replace(LossRule.read(models["pitch"], models["content"]), target=target.tells)
         facts["target"] = asdict(target)
         parts = [*PARTS, *([_VOICE] if target.choice == "farthest" else [])]
-        for part in parts:
-            for file in _FILES:
-                _copy(models[part] / file, folder / part / file)
         _copy(models["speaker"] / "pool.npz", folder / "pool.npz")
         facts["target_members"] = _target_members(models["speaker"] / "model.json")
+    for part in parts:
+        for file in _FILES:
+            _copy(models[part] / file, folder / part / file)
+    if parts:
         facts["parts"] = {part: _sizes(folder / part) for part in parts}
     facts["losses"] = rule.to_json()
     count = "K = ceil((samples // 160 + 1) / frames per vector)"

@@ -10,6 +10,7 @@ Anon+DP_BN                identity   Laplace    no
 Anon+DP                   Laplace    Laplace    (always, if noisy)
 original                  passed through, nothing is promised
 mcadams                   signal processing, nothing is promised
+copy synthesis            spoken again as it was, nothing is promised
 ========================  =========  =========  ================
 
 What a system costs is its :class:`voxveil.loss_rule.LossRule`. This module imports no torch; loading

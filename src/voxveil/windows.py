@@ -43,7 +43,7 @@ def speak_windows(
     models = anonymizer.parts()
     if models is None:
         losses.update(bundle.rule.losses(frames))
-        yield from _processed(audio, spans, samples, _signal(anonymizer, rng))
+        yield from _processed(audio, spans, samples, anonymizer.processing(rng))
         return
     from voxveil.pitch.yaapt import track_f0
     from voxveil.synthesis.windows import WindowedSpeech
@@ -82,20 +82,14 @@ def _checked(blocks: Iterable[Array], name: str) -> Iterator[Array]:
         yield block
 
 
-def _signal(anonymizer: Anonymizer, rng: np.random.Generator) -> Callable[[Array], Array]:
-    if anonymizer.bundle.original:
-        return lambda audio: audio
-    from voxveil.audio.mcadams import mcadams
-
-    coefficient = rng.uniform(*anonymizer.bundle.coefficients)
-    return lambda audio: mcadams(audio, coefficient)
-
-
 def _processed(
-    audio: SlidingAudio, spans: list[tuple[int, int]], samples: int, transform: Callable[[Array], Array]
+    audio: SlidingAudio,
+    spans: list[tuple[int, int]],
+    samples: int,
+    transform: Callable[[Array, Array | None], Array],
 ) -> Iterator[Array]:
     for start, stop in spans:
         first = HOP * max(0, start - _SIGNAL_CONTEXT)
         end = min(samples, HOP * stop) if (start, stop) != spans[-1] else samples
         heard = audio.take(first, min(samples, end + HOP * _SIGNAL_CONTEXT))
-        yield transform(heard)[HOP * start - first : end - first]
+        yield transform(heard, None)[HOP * start - first : end - first]

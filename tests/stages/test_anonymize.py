@@ -53,7 +53,7 @@ def audio_bytes(split: Split) -> dict[str, bytes]:
     return {utterance.id: split.flac(utterance.id) for utterance in split}
 
 
-@pytest.mark.parametrize("system", ["original", "mcadams", "anon", "anon_pc", "anon_dp"])
+@pytest.mark.parametrize("system", ["original", "mcadams", "copy", "anon", "anon_pc", "anon_dp"])
 def test_every_utterance_keeps_its_samples_and_loses_its_words(root: Path, system: str) -> None:
     out = run(root, system)
     for port, source in (("released", "private/private"), ("attacker", "public/attacker")):

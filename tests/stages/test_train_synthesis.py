@@ -106,6 +106,16 @@ def test_mcadams_needs_no_model_either_and_carries_its_coefficients(root: Path) 
     assert {path.name for path in packed.folder.iterdir()} == {"_DONE.json", "bundle.json", "SHA256SUMS"}
 
 
+def test_copy_synthesis_carries_the_vocoder_and_promises_nothing(root: Path) -> None:
+    model = synthesis(root, "copy")
+    assert read_json(model / "model.json")["kind"] == "passthrough"
+    packed = read_bundle(bundle(root, "copy", model))
+    assert (packed.original, packed.trained, packed.copied) == (False, False, True)
+    names = {path.relative_to(packed.folder).as_posix() for path in packed.folder.rglob("*.*")}
+    assert names == {"_DONE.json", "bundle.json", "vocoder/model.json", "vocoder/model.safetensors"}
+    assert {loss.epsilon for loss in packed.rule.losses(100).values()} == {float("inf")}
+
+
 def test_the_bundle_stage_imports_no_torch(root: Path) -> None:
     model = synthesis(root, "original")
     code = (

@@ -87,7 +87,7 @@ def test_a_bundle_is_chosen_by_system(work: Path, bundles: Path, capsys) -> None
     assert main(["anonymize", "in", "out", "--model", model]) == 2
     assert "choose one by --system" in capsys.readouterr().err
     assert main(["anonymize", "in", "out", "--model", model, "--system", "nope"]) == 2
-    assert "it holds anon, anon_dp, anon_pc, mcadams, original" in capsys.readouterr().err
+    assert "it holds anon, anon_dp, anon_pc, copy, mcadams, original" in capsys.readouterr().err
     assert main(["anonymize", "in", "out", "--model", model, "--system", "anon"]) == 0
     assert "epsilon unbounded (no promise)" in capsys.readouterr().out
 

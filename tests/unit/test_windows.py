@@ -88,7 +88,7 @@ def test_windows_speak_as_one_does(bundles: Path) -> None:
 
 
 @pytest.mark.parametrize("samples", [16_000, 40_123, 79_999, 80_000])
-@pytest.mark.parametrize("system", ["anon_dp", "anon_pc", "mcadams", "original"])
+@pytest.mark.parametrize("system", ["anon_dp", "anon_pc", "mcadams", "copy", "original"])
 def test_any_length_comes_back_exactly_and_is_charged_as_announced(
     bundles: Path, system: str, samples: int
 ) -> None:

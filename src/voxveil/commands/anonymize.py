@@ -306,6 +306,7 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
     done = {
         "original": "passed through UNPROTECTED",
         "mcadams": "changed by signal processing WITHOUT ANY GUARANTEE",
+        "copy_synthesis": "spoken again WITHOUT ANY PROTECTION",
     }.get(bundle.kind, "anonymized")
     print(
         f"{bundle.system}: {len(work.jobs)} recordings {done}, {len(work.kept)} kept from an earlier run,"

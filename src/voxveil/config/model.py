@@ -184,8 +184,8 @@ class SystemParams:
 
     kind: str = knob(
         "anonymized",
-        "anonymized, passed through (original), or signal processing without any guarantee (mcadams)",
-        one_of=("anonymized", "original", "mcadams"),
+        "anonymized, passed through (original), or without any guarantee: mcadams, copy_synthesis",
+        one_of=("anonymized", "original", "mcadams", "copy_synthesis"),
     )
     pitch: str = knob("plain", "its train_pitch variant")
     content: str = knob("plain", "its train_content variant")
@@ -210,7 +210,7 @@ class SystemParams:
 
     @property
     def trained(self) -> bool:
-        """The system is made of trained models."""
+        """The system is made of extractors and an acoustic model of its own."""
         return self.kind == "anonymized"
 
     @property

@@ -145,7 +145,7 @@ def total_text(summary: Summary) -> str:
 
 def comparison_only(summary: Summary) -> bool:
     """Return whether a system can promise nothing by its construction, other than original speech."""
-    return summary["kind"] == "mcadams" or "target" in summary["promise"]["streams"]
+    return summary["kind"] in ("mcadams", "copy_synthesis") or "target" in summary["promise"]["streams"]
 
 
 def plain_promise(summary: Summary) -> str:
@@ -161,6 +161,8 @@ def plain_promise(summary: Summary) -> str:
         return "Original speech, passed through: nothing is promised."
     if summary["kind"] == "mcadams":
         return "No guarantee: signal processing (McAdams coefficient) without noise (ε = ∞)."
+    if summary["kind"] == "copy_synthesis":
+        return "No guarantee: spoken again from its own spectrum and pitch, to show what that costs (ε = ∞)."
     if "target" in open_streams:
         return f"No guarantee, for comparison only: {promise['streams']['target']['note']} (ε = ∞)."
     if open_streams:

@@ -14,18 +14,17 @@ from voxveil.audio.mel import log_mel
 from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Utterance
 from voxveil.seeding import stream
+from voxveil.synthesis.copying import DEFAULT_F0, copy_synthesis
 from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
 from voxveil.synthesis.losses import stft_loss
-from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced, noise_source
+from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced
 from voxveil.synthesis.speech import Speech, Spoken, draw_crops, mel_statistics
 from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder
 from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
 from voxveil.training.stopping import early_stopping
 
-__all__ = ["DEFAULT_F0", "copy_distance", "copy_synthesis", "train_vocoder"]
+__all__ = ["copy_distance", "train_vocoder"]
 
-#: F0 in Hz of the (silent) pulse train where an utterance has no voiced frame.
-DEFAULT_F0 = 150.0
 _NAME = "train_vocoder"
 
 
@@ -121,25 +120,14 @@ def _batch(
     return inputs, target
 
 
-def copy_synthesis(vocoder: AnyVocoder, spoken: Spoken) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Return (n,) speech from an utterance's true log-mel and F0: the best the vocoder can do."""
-    inputs = _tensors(
-        spoken.log_mel[None],
-        fill_unvoiced(spoken.f0, DEFAULT_F0)[None],
-        (spoken.f0 > 0).astype(np.float32)[None],
-        noise_source(len(spoken.audio))[None],
-    )
-    with torch.inference_mode():
-        return np.asarray(vocoder(*inputs)[0].cpu().numpy(), dtype=np.float32)
-
-
 def copy_distance(vocoder: AnyVocoder, speech: Speech, utterances: Sequence[Utterance]) -> float:
     """Return the mean absolute log-mel difference (nat) between copy synthesis and the original."""
     distances = []
     for utterance in utterances:
         spoken = speech[utterance.id]
         with torch.inference_mode():
-            mel = log_mel(torch.from_numpy(copy_synthesis(vocoder, spoken))[None])[0].numpy()
+            again = copy_synthesis(vocoder, spoken.log_mel, spoken.f0, len(spoken.audio))
+            mel = log_mel(torch.from_numpy(again)[None])[0].numpy()
         distances.append(float(np.abs(mel - spoken.log_mel).mean()))
     return float(np.mean(distances))
 

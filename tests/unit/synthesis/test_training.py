@@ -13,6 +13,7 @@ from made_speech import E, M, write_models, write_speech
 from voxveil.config.networks import SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
 from voxveil.storage.atomic import read_json, write_json
+from voxveil.synthesis.copying import CopySynthesis, copy_synthesis
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
@@ -56,6 +57,11 @@ def test_vocoder_learns_and_repeats(split: Split) -> None:
     for name, value in first.state_dict().items():
         torch.testing.assert_close(value, again.state_dict()[name], rtol=0, atol=0)
     assert 0 < copy_distance(first.eval(), speech, split.utterances) < 1.5
+    one = speech[split.utterances[0].id]
+    again = CopySynthesis(first)(one.audio, one.f0)
+    np.testing.assert_array_equal(
+        again, copy_synthesis(first, one.log_mel, one.f0, len(one.audio)), "mel and F0 are its own"
+    )
 
 
 def test_acoustic_model_learns_through_its_noise(split: Split, models: Path) -> None:

@@ -1,0 +1,66 @@
+"""Copy synthesis: speech spoken again from its own log-mel and F0, the best a vocoder can do.
+
+The upper line of what synthesis costs. Nothing of it is private: what was said, who said it and how are
+all handed on, so a system made of it promises nothing (epsilon is infinite).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from voxveil.audio.mel import log_mel
+from voxveil.synthesis.source import fill_unvoiced, noise_source
+from voxveil.synthesis.vocoders import AnyVocoder, load_vocoder
+from voxveil.training.loop import device
+
+__all__ = ["DEFAULT_F0", "CopySynthesis", "copy_synthesis"]
+
+#: F0 in Hz of the (silent) pulse train where an utterance has no voiced frame.
+DEFAULT_F0 = 150.0
+
+
+def copy_synthesis(
+    vocoder: AnyVocoder, mel: NDArray[np.float32], f0: NDArray[np.float32], samples: int
+) -> NDArray[np.float32]:
+    """Return (n,) speech from an utterance's true log-mel and F0.
+
+    Args:
+        vocoder: In evaluation mode.
+        mel: (K, 80), natural log.
+        f0: (K,) Hz, 0 where unvoiced.
+        samples: n, K = n // 160 + 1.
+    """
+    rows = (mel, fill_unvoiced(f0, DEFAULT_F0), (f0 > 0).astype(np.float32), noise_source(samples))
+    inputs = [torch.from_numpy(np.ascontiguousarray(row[None])).to(device()) for row in rows]
+    with torch.inference_mode():
+        return np.asarray(vocoder(*inputs)[0].cpu().numpy(), dtype=np.float32)
+
+
+class CopySynthesis:
+    """Speaks recordings again through a vocoder.
+
+    Args:
+        vocoder: In evaluation mode.
+    """
+
+    def __init__(self, vocoder: AnyVocoder) -> None:
+        self._vocoder = vocoder
+
+    @classmethod
+    def load(cls, folder: Path) -> CopySynthesis:
+        """Read the vocoder of a bundle."""
+        return cls(load_vocoder(folder))
+
+    def __call__(
+        self, audio: NDArray[np.float32], f0: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Return (n,) speech of (n,) speech at 16 kHz; ``f0`` (K,) in Hz is tracked unless given."""
+        from voxveil.pitch.yaapt import track_f0
+
+        with torch.inference_mode():
+            mel = log_mel(torch.from_numpy(np.ascontiguousarray(audio, np.float32))[None])[0].numpy()
+        return copy_synthesis(self._vocoder, mel, track_f0(audio) if f0 is None else f0, len(audio))
