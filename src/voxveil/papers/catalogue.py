@@ -18,13 +18,15 @@ __all__ = ["ITEMS", "PAPERS", "SIZES", "Item", "item_named", "maker"]
 
 #: The papers by the prefix of their items.
 PAPERS = {
+    "dp": "Differentially private speaker anonymization",
     "wcd": "Worst-case disclosure of speaker anonymization",
     "srd": "Similarity rank disclosure",
 }
 
 SIZES = ("mini", "full")
 
-_SYSTEMS = {"mini": "librispeech-mini", "full": "librispeech"}
+_SYSTEMS = {"mini": "systems-mini", "full": "librispeech"}
+_FEATURES = {"mini": "features-mini", "full": "features"}
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,35 @@ _WORST_CASE = (
     ),
 )
 
+_ANONYMIZATION = (
+    Item(
+        "dp-fig3",
+        "Figure 3: pitch tracks",
+        "The pitch of a few public utterances before and after, for each mechanism and ε.",
+        "features",
+        "features",
+        _FEATURES,
+    ),
+    Item(
+        "dp-fig5",
+        "Figure 5: who is named by pitch or content alone",
+        "The error of naming the speaker (P_ASI) from pitch or from content features, against ε.",
+        "features",
+        "features",
+        _FEATURES,
+    ),
+    Item(
+        "dp-fig6",
+        "Figure 6: pitch, ours against naive noise",
+        "What is left of the pitch, and who is named by it, by the autoencoder and by noise on the F0.",
+        "features",
+        "features",
+        _FEATURES,
+    ),
+)
+
 #: All items, in the order of the papers.
-ITEMS: dict[str, Item] = {item.name: item for item in (*_WORST_CASE,)}
+ITEMS: dict[str, Item] = {item.name: item for item in (*_ANONYMIZATION, *_WORST_CASE)}
 
 
 def item_named(name: str) -> Item:
