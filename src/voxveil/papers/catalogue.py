@@ -51,6 +51,19 @@ class Item:
     overlays: dict[str, str]
     changes: tuple[str, ...] = ()
 
+    def commands(self, size: str) -> str:
+        """Return the commands that make what it needs, by DVC and by Kubeflow, in a clause."""
+        scale = self.overlays[size]
+        changes = "".join(f" --set {change}" for change in self.changes)
+        if self.needs == "features":
+            return f"made by DVC: voxveil probe run DIR --scale {scale}{changes}, named by --features DIR"
+        source = " --set prepare.source=CORPUS"
+        use = f"voxveil params use {scale}{source}{changes}"
+        return (
+            f"made by DVC: {use} && dvc repro (or --run{source}); by Kubeflow: {use} &&"
+            " voxveil pipeline submit --params params.yaml"
+        )
+
     @property
     def paper(self) -> str:
         """Title of its paper."""
@@ -114,8 +127,77 @@ _ANONYMIZATION = (
     ),
 )
 
+_OF_SYSTEMS = (
+    Item(
+        "wcd-table3",
+        "Table 3: EER and four worst cases of a set of systems",
+        "The largest log-likelihood ratio of a single score or rank by PAV, Gaussians, t distributions and"
+        " ranks, beside the EER: systems of equal EER differ by a factor of several in their worst case.",
+        "systems",
+        "worst_case",
+        _SYSTEMS,
+    ),
+    Item(
+        "wcd-fig3",
+        "Figure 3: scores and likelihood ratios of one system",
+        "Both score distributions of a system and the log-likelihood ratio that each estimator reads there.",
+        "systems",
+        "worst_case",
+        _SYSTEMS,
+    ),
+)
+
+_HISTOGRAMS = ("train_attacker.kinds=ecapa,f0_histogram,phone_histogram",)
+
+_RANKS = (
+    Item(
+        "srd-fig1",
+        "Figure 1: a typical and an ideal rank histogram",
+        "How often the right speaker comes out at each rank: a typical system concentrates at the first"
+        " ranks, an ideal one is flat at 1/N.",
+        "nothing",
+        "rank_simulation",
+        {},
+    ),
+    Item(
+        "srd-fig2",
+        "Figure 2: embeddings, attackers trained on original speech",
+        "Rank histograms of attackers that were never retrained: what anonymization keeps from an attacker"
+        " who does not know it.",
+        "systems",
+        "rank_disclosure",
+        _SYSTEMS,
+    ),
+    Item(
+        "srd-fig3",
+        "Figure 3: histograms of F0 and of phones",
+        "Rank histograms of attackers that hear only how often each pitch, or each sound, occurs.",
+        "systems",
+        "rank_disclosure",
+        _SYSTEMS,
+        _HISTOGRAMS,
+    ),
+    Item(
+        "srd-fig4",
+        "Figure 4: semi-informed attackers",
+        "Rank histograms of attackers trained on speech of the attacked system.",
+        "systems",
+        "rank_disclosure",
+        _SYSTEMS,
+    ),
+    Item(
+        "srd-table",
+        "Table: disclosure by similarity rank",
+        "Maximum, mean, identification rate, spread and EER of every system, from the histogram itself and"
+        " from the beta-binomial fit.",
+        "systems",
+        "rank_disclosure",
+        _SYSTEMS,
+    ),
+)
+
 #: All items, in the order of the papers.
-ITEMS: dict[str, Item] = {item.name: item for item in (*_ANONYMIZATION, *_WORST_CASE)}
+ITEMS: dict[str, Item] = {item.name: item for item in (*_ANONYMIZATION, *_WORST_CASE, *_OF_SYSTEMS, *_RANKS)}
 
 
 def item_named(name: str) -> Item:

@@ -135,7 +135,7 @@ def _value(cell: Number) -> str:
 
 
 def _marks(sources: Sequence[Source], marks: Mapping[Source, str]) -> str:
-    return ", ".join(marks[source] for source in sources)
+    return ", ".join(sorted((marks[source] for source in sources), key=int))
 
 
 def _terms(terms: Mapping[str, str]) -> str:

@@ -151,10 +151,9 @@ class Result:
     warnings: Sequence[str] = field(default=())
 
     def numbers(self) -> Iterator[Number]:
-        """Yield every number of the tables, row by row."""
-        for table in self.tables:
-            for row in table.rows:
-                yield from (cell for cell in row if isinstance(cell, Number))
+        """Yield every number of the tables once, row by row."""
+        cells = (cell for table in self.tables for row in table.rows for cell in row)
+        yield from dict.fromkeys(cell for cell in cells if isinstance(cell, Number))
 
     def sources(self) -> list[Source]:
         """Return every source once, in the order in which the page meets them."""

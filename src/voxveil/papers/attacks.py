@@ -1,0 +1,247 @@
+"""Judged attacks: those of a finished chain, and somebody else's score files, in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxveil.config.load import read_mapping
+from voxveil.errors import IncompleteInputError, InputError, VoxveilError
+from voxveil.metrics.data import CountTable, FloatArray
+from voxveil.metrics.names import METRICS
+from voxveil.metrics.pav import pav, smooth
+from voxveil.metrics.ranks import rank_inputs
+from voxveil.metrics.suite import SuiteOptions, evaluate_scores
+from voxveil.papers.catalogue import ITEMS
+from voxveil.papers.result import Number, Options, Source, of_metric
+from voxveil.papers.score_files import ScoreFiles, find_score_files, find_systems
+from voxveil.report.results import Summary, read_summaries, results_digest, same_corpus
+from voxveil.report.words import SYNTHETIC_NOTE
+from voxveil.storage.atomic import read_json
+from voxveil.storage.done import file_sha256, require_done
+
+__all__ = ["Chain", "Judged", "given_attacks", "open_chain", "pav_ceiling"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One attack on one system with every metric.
+
+    Attributes:
+        system: Attacked system.
+        attacker: Kind of attacker; ``external`` where only scores were given.
+        scenario: ``original`` where the system is original speech, as in the tables of the papers.
+        metrics: The ``metrics`` object of ``voxveil evaluate``.
+        trials: Counts of trials and speakers.
+        histogram: Rank histogram, None without ranks.
+        source: File of the metrics.
+        ranked: File of the rank histogram.
+        scored: File of the scores.
+        why: Why there are no ranks.
+    """
+
+    system: str
+    attacker: str
+    scenario: str
+    metrics: Mapping[str, Any]
+    trials: Mapping[str, Any]
+    histogram: FloatArray | None
+    source: Source
+    ranked: Source
+    scored: Source
+    why: str = ""
+
+    @property
+    def who(self) -> str:
+        """Attacker and scenario in words."""
+        return f"{self.attacker}, {self.scenario.replace('_', '-')}"
+
+    @property
+    def name(self) -> str:
+        """What tells its numbers from others'."""
+        return f"{self.system}/{self.attacker}/{self.scenario}"
+
+    @property
+    def references(self) -> int | None:
+        """N of the rank attack."""
+        return None if self.histogram is None else int(self.histogram.size)
+
+    @property
+    def inputs(self) -> int | None:
+        """Inputs of the rank attack."""
+        return None if self.histogram is None else round(float(self.histogram.sum()))
+
+    def number(self, metric: str, *, digits: int = 3) -> Number:
+        """Return a metric with interval, null and source."""
+        return of_metric(f"{self.name}/{metric}", self.metrics[metric], self.source, digits=digits)
+
+    def nothing(self, metric: str) -> Number | str:
+        """Return the worse end of what a metric reads where nothing leaks; empty where that is unknown."""
+        found = self.metrics[metric]["null95"]
+        if not found:
+            return ""
+        worse = 1 if METRICS[metric].higher_is == "worse" else 0
+        note = f"{('lower', 'upper')[worse]} end of the 95 % range over relabellings"
+        name = f"{self.name}/{metric}/nothing"
+        return Number(name, found[worse], self.metrics[metric]["unit"], self.source, note=note)
+
+    def ceiling(self) -> Number:
+        """Return the largest worst case that PAV can read from this many trials."""
+        t, n = int(self.trials["target"]), int(self.trials["nontarget"])
+        source = Source("computed", f"PAV with ZEBRA's smoothing of {t} targets all above {n} nontargets")
+        return Number(f"{self.name}/eps_max_pav/ceiling", pav_ceiling(t, n), "nat", source)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The finished chain of a project.
+
+    Attributes:
+        project: The checkout.
+        summaries: ``summary.json`` of every system, in the order of the parameters.
+        attacks: Every attack on every system.
+    """
+
+    project: Path
+    summaries: Sequence[Summary]
+    attacks: Sequence[Judged]
+
+    @property
+    def corpus(self) -> Mapping[str, Any]:
+        """Facts of the corpus."""
+        return same_corpus(self.summaries)
+
+    @property
+    def scale(self) -> str:
+        """Overlay that it was run at."""
+        return str(self.summaries[0]["scale"])
+
+    def facts(self) -> tuple[str, ...]:
+        """Return its conditions in a few words each."""
+        corpus = self.corpus
+        return (
+            f"corpus {corpus['name']}{', synthetic' if corpus['synthetic'] else ''}",
+            f"data revision {str(corpus['revision'])[:12]}",
+            f"scale {self.scale}",
+            f"{len(self.summaries)} systems",
+            f"intervals by {self.summaries[0]['replicates']} draws of speakers",
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what must be known before any number."""
+        return (f"Synthetic speech. {SYNTHETIC_NOTE}",) if self.corpus["synthetic"] else ()
+
+    def of(self, *scenarios: str) -> list[Judged]:
+        """Return the attacks of some scenarios and those on original speech, without the fusion."""
+        chosen = (*scenarios, "original")
+        return [a for a in self.attacks if a.scenario in chosen and a.attacker != "fusion"]
+
+    def score_files(self, attack: Judged) -> ScoreFiles:
+        """Return the scores behind an attack."""
+        folder = self.project / "outputs/score" / attack.system
+        require_done(folder, f"score[{attack.system}]")
+        scenario = "semi_informed" if attack.scenario == "original" else attack.scenario
+        return find_score_files(folder / attack.attacker / scenario)
+
+
+def open_chain(name: str, project: Path, options: Options) -> Chain:
+    """Read the finished chain of a project; nothing of it may be missing.
+
+    Args:
+        name: The item that needs it, for the message.
+        project: The checkout.
+        options: Its size says which commands a message names.
+
+    Raises:
+        IncompleteInputError: In one line what is missing and the commands that make it.
+    """
+    try:
+        return _read(Path(project))
+    except VoxveilError as error:
+        raise IncompleteInputError(f"{error}; {ITEMS[name].commands(options.size)}") from None
+
+
+def _read(project: Path) -> Chain:
+    # Only names and scale: an older checkout's other parameters need not be known here.
+    params = read_mapping(project / "params.yaml")
+    systems = list(params.get("systems") or {})
+    if not systems:
+        raise InputError(f"{project / 'params.yaml'}: has no systems")
+    folder = project / "outputs/evaluate"
+    files = {system: require_done(folder / system, f"evaluate[{system}]").files for system in systems}
+    digest = results_digest(folder, systems)
+    summaries = read_summaries(folder, systems)
+    scale = (params.get("base") or {}).get("scale")
+    for summary in summaries:
+        if summary["scale"] != scale:
+            raise IncompleteInputError(
+                f"{folder / summary['system']}: is of scale {summary['scale']}, params.yaml of {scale}"
+            )
+    attacks = []
+    for summary in summaries:
+        system = summary["system"]
+        for attack in summary["attacks"]:
+            file = f"{attack['attacker']}-{attack['scenario']}.json"
+            run = f"tags.`voxveil.results` = '{digest}' and tags.`voxveil.system` = '{system}'"
+            source = _file(f"outputs/evaluate/{system}", file, files[system], run)
+            summed = _file(f"outputs/evaluate/{system}", "summary.json", files[system], run)
+            scores = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
+            scored = _file(f"outputs/score/{system}", scores, _score_files(project, system), run)
+            histogram = attack["rank_histogram"]
+            attacks.append(
+                Judged(
+                    system,
+                    attack["attacker"],
+                    "original" if summary["kind"] == "original" else attack["scenario"],
+                    read_json(folder / system / file)["metrics"],
+                    attack["trials"],
+                    np.array(histogram, dtype=np.float64) if histogram else None,
+                    source,
+                    summed,
+                    scored,
+                )
+            )
+    return Chain(project, summaries, attacks)
+
+
+def _file(folder: str, file: str, digests: Mapping[str, str], run: str) -> Source:
+    return Source("file", f"{folder}/{file}", digests.get(file, ""), run)
+
+
+def _score_files(project: Path, system: str) -> Mapping[str, str]:
+    """Return the digests of a system's score files; none where they are kept elsewhere."""
+    folder = project / "outputs/score" / system
+    return require_done(folder, f"score[{system}]").files if folder.is_dir() else {}
+
+
+def given_attacks(options: Options) -> list[Judged]:
+    """Judge the score files of ``--scores``, one folder per system; none where not given."""
+    if options.scores is None:
+        return []
+    how = SuiteOptions(replicates=options.replicates, seed=options.seed)
+    found = []
+    for system, files in find_systems(options.scores).items():
+        given = files.read()
+        full = evaluate_scores(given.scores, given.ranks, options=how, rank_reason=given.rank_reason)
+        histogram = None if given.ranks is None else rank_inputs(given.ranks).histogram()
+        source, ranked = (
+            Source("file", f"{system}/{path.name} (of --scores)", file_sha256(path))
+            for path in (files.scores, files.rank or files.scores)
+        )
+        judged = Judged(
+            system, "external", "given", full["metrics"], full["trials"], histogram, source, ranked, source
+        )
+        found.append(replace(judged, why=given.rank_reason or ""))
+    return found
+
+
+def pav_ceiling(n_target: int, n_nontarget: int) -> float:
+    """Return the largest |LLR| in nat that smoothed PAV reads from this many trials: all told apart."""
+    apart = CountTable(
+        np.array([0.0, 1.0]), np.array([0, n_target]), np.array([n_nontarget, 0]), n_target, n_nontarget
+    )
+    return smooth(pav(apart)).max_abs_llr()
