@@ -73,9 +73,22 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--set changes what --run makes; it needs --run")
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "plots")
+    _check_out(args.out)
     if args.make:
         _make_inputs(item, args)
     return _make(item, args)
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a folder that holds anything but an earlier page: it would be replaced as a whole."""
+    from voxveil.storage.atomic import read_json
+    from voxveil.storage.done import DONE
+
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    done = read_json(out / DONE) if (out / DONE).is_file() else None
+    if not isinstance(done, dict) or done.get("stage") != "reproduce":
+        raise InputError(f"--out {out}: is not empty and no page of this command; name a new folder")
 
 
 def _listed(item: Item) -> str:
@@ -88,7 +101,7 @@ def _make(item: Item, args: argparse.Namespace) -> int:
     from voxveil.storage.atomic import whole_directory
 
     result = maker(item)(args.project, _options(args))
-    with whole_directory(args.out) as folder:
+    with whole_directory(args.out.absolute()) as folder:
         write_item(folder, item, result, _command(item, args))
     print("\n".join(text_lines(result)).strip("\n"))
     print(f"\npage, figures and every number: {args.out}/index.html")

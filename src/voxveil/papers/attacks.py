@@ -26,6 +26,11 @@ from voxveil.storage.done import file_sha256, require_done
 
 __all__ = ["Chain", "Judged", "given_attacks", "open_chain", "pav_ceiling"]
 
+_PRIVATE = (
+    "The corpus is not public. These are statistics of its speakers, without noise and without any ε: show"
+    " the page only to whoever may see their scores."
+)
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -133,7 +138,8 @@ class Chain:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what must be known before any number."""
-        return (f"Synthetic speech. {SYNTHETIC_NOTE}",) if self.corpus["synthetic"] else ()
+        found = [f"Synthetic speech. {SYNTHETIC_NOTE}"] if self.corpus["synthetic"] else []
+        return (*found, *([] if self.corpus["public"] else [_PRIVATE]))
 
     def of(self, *scenarios: str) -> list[Judged]:
         """Return the attacks of some scenarios and those on original speech, without the fusion."""

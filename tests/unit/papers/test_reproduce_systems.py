@@ -215,12 +215,30 @@ def test_broken_scores_give_one_line_and_keep_the_old_page(
 ) -> None:
     shutil.copytree(chain / "outputs/score/anon/ecapa/semi_informed", tmp_path / "scores/B3")
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "old").write_text("old\n")
+    reproduce("wcd-table2", out)
+    page = (out / "index.html").read_bytes()
     break_it(tmp_path / "scores")
     arguments = ("--out", str(out), "--project", str(chain), "--scores", str(tmp_path / "scores"))
     assert says in one_line(capsys, "wcd-table3", *arguments)
-    assert [path.name for path in out.iterdir()] == ["old"]
+    assert (out / "index.html").read_bytes() == page
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_folder_with_other_things_is_not_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").write_text("mine\n")
+    assert "is not empty and no page" in one_line(capsys, "wcd-table2", "--out", str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_private_corpus_is_said_to_be_one(tmp_path: Path) -> None:
+    make_outputs(tmp_path, {"anon": SYSTEMS["anon"]}, corpus={"public": False, "name": "ward 7"})
+    evaluate(tmp_path, "anon")
+    reproduce("wcd-fig3", tmp_path / "out", "--project", str(tmp_path))
+    text = (tmp_path / "out/index.html").read_text()
+    assert "The corpus is not public." in text
+    assert "ward 7" not in text + (tmp_path / "out/results.json").read_text()
 
 
 def test_ceiling_of_pav_is_that_of_trials_all_told_apart() -> None:
