@@ -27,6 +27,7 @@ SIZES = ("mini", "full")
 
 _SYSTEMS = {"mini": "systems-mini", "full": "librispeech"}
 _FEATURES = {"mini": "features-mini", "full": "features"}
+_EVERY_SYSTEM = {"mini": "papers-mini", "full": "papers"}
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,38 @@ _ANONYMIZATION = (
         "features",
         "features",
         _FEATURES,
+    ),
+    Item(
+        "dp-fig7",
+        "Figure 7: privacy of the systems",
+        "EER and unlinkability of Anon, Anon+PC, Anon+DP_Pitch, Anon+DP_BN and Anon+DP against ε.",
+        "systems",
+        "systems",
+        _EVERY_SYSTEM,
+    ),
+    Item(
+        "dp-fig8",
+        "Figure 8: utility of the systems",
+        "Words and intonation that are left, for the same systems against ε.",
+        "systems",
+        "systems",
+        _EVERY_SYSTEM,
+    ),
+    Item(
+        "dp-appendix-b",
+        "Appendix B: target voices by utterance or by speaker",
+        "The same system with a target voice for each utterance and with one for all of a speaker.",
+        "systems",
+        "systems",
+        _EVERY_SYSTEM,
+    ),
+    Item(
+        "dp-appendix-c",
+        "Appendix C: variation by noise and targets",
+        "How far systems of equal settings differ by the draw of noise and of target voices.",
+        "systems",
+        "systems",
+        _EVERY_SYSTEM,
     ),
 )
 
