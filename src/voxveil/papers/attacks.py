@@ -17,15 +17,16 @@ from voxveil.metrics.pav import pav, smooth
 from voxveil.metrics.ranks import rank_inputs
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
 from voxveil.papers.catalogue import ITEMS
-from voxveil.papers.result import Number, Options, Source, of_metric
+from voxveil.papers.result import Number, Options, Source, Table, of_metric
 from voxveil.papers.score_files import ScoreFiles, find_score_files, find_systems
 from voxveil.report.results import Summary, read_summaries, results_digest, same_corpus
 from voxveil.report.words import SYNTHETIC_NOTE
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import file_sha256, require_done
 
-__all__ = ["Chain", "Judged", "given_attacks", "open_chain", "pav_ceiling"]
+__all__ = ["Chain", "Judged", "given_attacks", "open_chain", "pav_ceiling", "warnings_table"]
 
+_NO_CHAIN = "No system of this project was evaluated: only the given and the published systems are shown."
 _PRIVATE = (
     "The corpus is not public. These are statistics of its speakers, without noise and without any ε: show"
     " the page only to whoever may see their scores."
@@ -46,6 +47,7 @@ class Judged:
         source: File of the metrics.
         ranked: File of the rank histogram.
         scored: File of the scores.
+        warnings: What its evaluation warned of.
         why: Why there are no ranks.
     """
 
@@ -58,6 +60,7 @@ class Judged:
     source: Source
     ranked: Source
     scored: Source
+    warnings: tuple[str, ...] = ()
     why: str = ""
 
     @property
@@ -103,11 +106,11 @@ class Judged:
 
 @dataclass(frozen=True)
 class Chain:
-    """The finished chain of a project.
+    """The finished chain of a project, or none where only score files were given.
 
     Attributes:
         project: The checkout.
-        summaries: ``summary.json`` of every system, in the order of the parameters.
+        summaries: ``summary.json`` of every system, in the order of the parameters; empty without a chain.
         attacks: Every attack on every system.
     """
 
@@ -117,8 +120,13 @@ class Chain:
 
     @property
     def corpus(self) -> Mapping[str, Any]:
-        """Facts of the corpus."""
+        """Facts of the corpus; there is one only where there is a chain."""
         return same_corpus(self.summaries)
+
+    @property
+    def speech(self) -> str:
+        """The corpus in words."""
+        return f"{self.corpus['name']}{' of synthetic voices' if self.corpus['synthetic'] else ''}"
 
     @property
     def scale(self) -> str:
@@ -127,6 +135,8 @@ class Chain:
 
     def facts(self) -> tuple[str, ...]:
         """Return its conditions in a few words each."""
+        if not self.summaries:
+            return ("score files only",)
         corpus = self.corpus
         return (
             f"corpus {corpus['name']}{', synthetic' if corpus['synthetic'] else ''}",
@@ -138,6 +148,8 @@ class Chain:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what must be known before any number."""
+        if not self.summaries:
+            return (_NO_CHAIN,)
         found = [f"Synthetic speech. {SYNTHETIC_NOTE}"] if self.corpus["synthetic"] else []
         return (*found, *([] if self.corpus["public"] else [_PRIVATE]))
 
@@ -154,17 +166,21 @@ class Chain:
         return find_score_files(folder / attack.attacker / scenario)
 
 
-def open_chain(name: str, project: Path, options: Options) -> Chain:
+def open_chain(name: str, project: Path, options: Options, *, or_scores: bool = False) -> Chain:
     """Read the finished chain of a project; nothing of it may be missing.
 
     Args:
         name: The item that needs it, for the message.
         project: The checkout.
         options: Its size says which commands a message names.
+        or_scores: With ``--scores`` a project where no system was ever evaluated is a chain without any;
+            one that was begun and is not finished stays an error.
 
     Raises:
         IncompleteInputError: In one line what is missing and the commands that make it.
     """
+    if or_scores and options.scores is not None and not (Path(project) / "outputs/evaluate").exists():
+        return Chain(Path(project), (), ())
     try:
         return _read(Path(project))
     except VoxveilError as error:
@@ -174,14 +190,15 @@ def open_chain(name: str, project: Path, options: Options) -> Chain:
 def _read(project: Path) -> Chain:
     # Only names and scale: an older checkout's other parameters need not be known here.
     params = read_mapping(project / "params.yaml")
-    systems = list(params.get("systems") or {})
-    if not systems:
-        raise InputError(f"{project / 'params.yaml'}: has no systems")
+    base, named = params.get("base"), params.get("systems")
+    if not isinstance(base, dict) or not isinstance(named, dict) or not named:
+        raise InputError(f"{project / 'params.yaml'}: needs sections base and systems")
+    systems = [str(system) for system in named]
     folder = project / "outputs/evaluate"
     files = {system: require_done(folder / system, f"evaluate[{system}]").files for system in systems}
     digest = results_digest(folder, systems)
     summaries = read_summaries(folder, systems)
-    scale = (params.get("base") or {}).get("scale")
+    scale = base.get("scale")
     for summary in summaries:
         if summary["scale"] != scale:
             raise IncompleteInputError(
@@ -190,13 +207,14 @@ def _read(project: Path) -> Chain:
     attacks = []
     for summary in summaries:
         system = summary["system"]
+        scores = _score_files(project, system)
         for attack in summary["attacks"]:
             file = f"{attack['attacker']}-{attack['scenario']}.json"
             run = f"tags.`voxveil.results` = '{digest}' and tags.`voxveil.system` = '{system}'"
             source = _file(f"outputs/evaluate/{system}", file, files[system], run)
             summed = _file(f"outputs/evaluate/{system}", "summary.json", files[system], run)
-            scores = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
-            scored = _file(f"outputs/score/{system}", scores, _score_files(project, system), run)
+            place = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
+            scored = _file(f"outputs/score/{system}", place, scores, run)
             histogram = attack["rank_histogram"]
             attacks.append(
                 Judged(
@@ -209,6 +227,7 @@ def _read(project: Path) -> Chain:
                     source,
                     summed,
                     scored,
+                    tuple(warning["text"] for warning in attack["warnings"]),
                 )
             )
     return Chain(project, summaries, attacks)
@@ -224,13 +243,20 @@ def _score_files(project: Path, system: str) -> Mapping[str, str]:
     return require_done(folder, f"score[{system}]").files if folder.is_dir() else {}
 
 
-def given_attacks(options: Options) -> list[Judged]:
-    """Judge the score files of ``--scores``, one folder per system; none where not given."""
+def given_attacks(options: Options, only: str = "") -> list[Judged]:
+    """Judge the score files of ``--scores``, one folder per system; none where not given.
+
+    Args:
+        options: Where they are, and how to judge them.
+        only: One system; empty judges all.
+    """
     if options.scores is None:
         return []
     how = SuiteOptions(replicates=options.replicates, seed=options.seed)
     found = []
     for system, files in find_systems(options.scores).items():
+        if only not in ("", system):
+            continue
         given = files.read()
         full = evaluate_scores(given.scores, given.ranks, options=how, rank_reason=given.rank_reason)
         histogram = None if given.ranks is None else rank_inputs(given.ranks).histogram()
@@ -241,8 +267,15 @@ def given_attacks(options: Options) -> list[Judged]:
         judged = Judged(
             system, "external", "given", full["metrics"], full["trials"], histogram, source, ranked, source
         )
-        found.append(replace(judged, why=given.rank_reason or ""))
+        warned = tuple(warning["text"] for warning in full["warnings"])
+        found.append(replace(judged, warnings=warned, why=given.rank_reason or ""))
     return found
+
+
+def warnings_table(attacks: Sequence[Judged]) -> list[Table]:
+    """Return what the evaluations of some attacks warned of; no table where they did not."""
+    rows = [[attack.system, attack.who, text] for attack in attacks for text in attack.warnings]
+    return [Table("What the evaluation warns of", ("System", "Attack", "Warning"), rows)] if rows else []
 
 
 def pav_ceiling(n_target: int, n_nontarget: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from voxveil.errors import IncompleteInputError, InputError
-from voxveil.papers.attacks import Chain, Judged, given_attacks, open_chain
+from voxveil.papers.attacks import Chain, Judged, given_attacks, open_chain, warnings_table
 from voxveil.papers.catalogue import ITEMS
 from voxveil.papers.result import Cell, Drawn, Number, Options, Result, Source, Table
 from voxveil.report.published import IDENTIFICATION, VPC2024
@@ -63,17 +63,17 @@ def representations(project: Path, options: Options) -> Result:
 
 def semi_informed(project: Path, options: Options) -> Result:
     """Make figure 4."""
-    chain, given = open_chain("srd-fig4", project, options), _ranked(given_attacks(options))
+    chain, given = open_chain("srd-fig4", project, options, or_scores=True), _ranked(given_attacks(options))
     return _result(chain, _ranked(chain.of("semi_informed")), given, "semi_informed")
 
 
 def table(project: Path, options: Options) -> Result:
     """Make the table: every attacker in every scenario."""
-    chain, given = open_chain("srd-table", project, options), _ranked(given_attacks(options))
+    chain, given = open_chain("srd-table", project, options, or_scores=True), _ranked(given_attacks(options))
     scenarios = ("ignorant", "lazy_informed", "semi_informed")
     measured = sorted(_ranked(chain.of(*scenarios)), key=lambda a: a.attacker)
     return Result(
-        _tables([*measured, *given], published=True),
+        [*_tables([*measured, *given], published=True), *warnings_table([*measured, *given])],
         [],
         _differences(chain, [*measured, *given], published=True),
         (*chain.facts(), *_sizes([*measured, *given])),
@@ -104,7 +104,7 @@ def _result(chain: Chain, measured: list[Judged], given: list[Judged], scenario:
         figures.append(_figure(kind, shown))
     attacks, published = [*measured, *given], scenario == "semi_informed"
     return Result(
-        _tables(attacks, published=published),
+        [*_tables(attacks, published=published), *warnings_table(attacks)],
         figures,
         _differences(chain, attacks, published=published),
         (*chain.facts(), *_sizes(attacks)),
@@ -203,14 +203,17 @@ def _sizes(attacks: Sequence[Judged]) -> tuple[str, ...]:
 
 def _differences(chain: Chain, attacks: Sequence[Judged], *, published: bool) -> dict[str, str]:
     sizes = sorted({a.references for a in attacks if a.references})
-    synthetic = " of synthetic voices" if chain.corpus["synthetic"] else ""
-    found = {
-        "Speech": "Published: VoicePrivacy 2024 systems on LibriSpeech. Here: systems of this run on"
-        f" {chain.corpus['name']}{synthetic}; other systems, so rows show how much a form of protection"
-        " leaks, not whose is better.",
-        "Attacker": f"Here it is trained on what scale {chain.scale} has for it; a stronger one ranks the"
-        " right speaker higher. Original speech is its easiest task and says how strong it is.",
-    }
+    found = {}
+    if chain.summaries:
+        found["Speech"] = (
+            "Published: VoicePrivacy 2024 systems on LibriSpeech. Here: systems of this run on"
+            f" {chain.speech}; other systems, so rows show how much a form of protection leaks, not whose is"
+            " better."
+        )
+        found["Attacker"] = (
+            f"Here it is trained on what scale {chain.scale} has for it; a stronger one ranks the right"
+            " speaker higher. Original speech is its easiest task and says how strong it is."
+        )
     if sizes != [PAPER_REFERENCES]:
         n = ", ".join(str(size) for size in sizes)
         chance = ", ".join(f"{100 / size:.3g}" for size in sizes)

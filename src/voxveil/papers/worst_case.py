@@ -10,8 +10,9 @@ import numpy as np
 
 from voxveil.errors import InputError
 from voxveil.metrics.data import CountTable
-from voxveil.papers.attacks import Chain, Judged, given_attacks, open_chain
+from voxveil.papers.attacks import Chain, Judged, given_attacks, open_chain, warnings_table
 from voxveil.papers.result import Cell, Drawn, Number, Options, Result, Source, Table
+from voxveil.papers.score_files import find_systems
 from voxveil.report.published import VPC2024, PublishedSystem
 
 __all__ = ["ESTIMATORS", "MAKERS"]
@@ -39,7 +40,7 @@ def systems_table(project: Path, options: Options) -> Result:
     """Make table 3."""
     from voxveil.papers.worst_case_figures import estimators_figure
 
-    chain, given = open_chain("wcd-table3", project, options), given_attacks(options)
+    chain, given = open_chain("wcd-table3", project, options, or_scores=True), given_attacks(options)
     measured = [*chain.of("semi_informed"), *given]
     figure = Drawn(
         "eer_against_epsilon",
@@ -53,7 +54,7 @@ def systems_table(project: Path, options: Options) -> Result:
         [_PUBLISHED, *dict.fromkeys(each.source for each in measured)],
     )
     return Result(
-        [_side_by_side(measured), _limits(measured)],
+        [_side_by_side(measured), _limits(measured), *warnings_table(measured)],
         [figure],
         _differences(chain, measured, given),
         chain.facts(),
@@ -89,32 +90,35 @@ def one_system(project: Path, options: Options) -> Result:
         )
         rows.append([title, attack.number(metric), attack.nothing(metric), published])
     header = ("Metric", "Measured", "If nothing leaks, at worst", "Published, median and range of 7 systems")
-    facts = chain.facts() if chain else (f"score files of {attack.system}",)
     return Result(
-        [Table(f"{name}: {_counts(attack)}", header, rows), _ceiling_table(attack)],
+        [
+            Table(f"{name}: {_counts(attack)}", header, rows),
+            _ceiling_table(attack),
+            *warnings_table([attack]),
+        ],
         [drawn],
-        _differences(chain, [attack], [] if chain else [attack]),
-        facts,
+        _differences(chain, [attack], [attack] if attack.attacker == "external" else []),
+        chain.facts(),
         _READING[1:],
-        chain.warnings() if chain else (),
+        chain.warnings() if chain.summaries else (),
     )
 
 
-def _chosen(project: Path, options: Options) -> tuple[Chain | None, Judged, CountTable]:
+def _chosen(project: Path, options: Options) -> tuple[Chain, Judged, CountTable]:
     """Return the attack of figure 3 and its scores: of the score files where they have the system."""
-    if options.scores is not None and options.system:
-        from voxveil.papers.score_files import find_systems
-
-        files = find_systems(options.scores).get(options.system)
-        if files is not None:
-            found = [each for each in given_attacks(options) if each.system == options.system]
-            return None, found[0], files.table()
+    files = find_systems(options.scores) if options.scores is not None else {}
+    if options.system in files or (files and not (project / "outputs/evaluate").exists()):
+        system = options.system or list(files)[-1]
+        if system not in files:
+            raise InputError(f"--system {system}: no such system in {options.scores}: {', '.join(files)}")
+        found = given_attacks(options, only=system)
+        return Chain(project, (), ()), found[0], files[system].table()
     chain = open_chain("wcd-fig3", project, options)
     names = [summary["system"] for summary in chain.summaries]
     system = options.system or names[-1]
     attacks = [each for each in chain.of("semi_informed") if each.system == system]
     if not attacks:
-        raise InputError(f"--system {system}: no such system, or no semi-informed attack; {', '.join(names)}")
+        raise InputError(f"--system {system}: no such system; there is: {', '.join([*names, *files])}")
     attack = next((each for each in attacks if each.attacker == "ecapa"), attacks[0])
     return chain, attack, chain.score_files(attack).table()
 
@@ -168,14 +172,13 @@ def _counts(attack: Judged) -> str:
     return f"{trials['target']} target, {trials['nontarget']} nontarget{speakers}{ranks}"
 
 
-def _differences(chain: Chain | None, measured: Sequence[Judged], given: Sequence[Judged]) -> dict[str, str]:
+def _differences(chain: Chain, measured: Sequence[Judged], given: Sequence[Judged]) -> dict[str, str]:
     found = {}
-    if chain is not None:
-        synthetic = " of synthetic voices" if chain.corpus["synthetic"] else ""
+    if chain.summaries:
         found["Speech and speakers"] = (
             "Published: test speakers of the VoicePrivacy 2024 Challenge (LibriSpeech test-clean, about a"
-            f" thousand target and twenty thousand nontarget trials). Here: {chain.corpus['name']}"
-            f"{synthetic}, {_counts(chain.attacks[0])}. Fewer trials lower what PAV can reach and widen"
+            f" thousand target and twenty thousand nontarget trials). Here: {chain.speech},"
+            f" {_counts(chain.attacks[0])}. Fewer trials lower what PAV can reach and widen"
             " every range."
         )
         found["Attacker"] = (

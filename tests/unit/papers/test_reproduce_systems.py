@@ -224,6 +224,37 @@ def test_broken_scores_give_one_line_and_keep_the_old_page(
     assert not list(tmp_path.glob(".*"))
 
 
+def test_score_files_need_no_chain_unless_one_was_begun(
+    chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(chain / "outputs/score/anon/ecapa/semi_informed", tmp_path / "scores/B3")
+    project = tmp_path / "project"
+    project.mkdir()
+    arguments = ("--project", str(project), "--scores", str(tmp_path / "scores"), "--replicates", "0")
+    right = read_json(chain / "outputs/evaluate/anon/ecapa-semi_informed.json")["metrics"]
+    for item, metric in (("wcd-table3", "eps_max_t"), ("wcd-fig3", "eer"), ("srd-table", "rank_mean_bb")):
+        found = reproduce(item, tmp_path / item, *arguments)
+        assert found[f"B3/external/given/{metric}"]["value"] == right[metric]["value"]
+    warned = read_json(tmp_path / "wcd-table3/results.json")["warnings"]
+    assert warned == [
+        "No system of this project was evaluated: only the given and the published systems are shown."
+    ]
+    said = one_line(capsys, "wcd-fig3", "--out", str(tmp_path / "o"), *arguments, "--system", "B9")
+    assert "--system B9: no such system" in said
+    assert said.rstrip().endswith("B3")
+    (project / "outputs/evaluate").mkdir(parents=True)
+    assert "made by DVC" in one_line(capsys, "srd-table", "--out", str(tmp_path / "o"), *arguments)
+
+
+def test_warnings_of_the_evaluation_stand_on_the_page(chain: Path, tmp_path: Path) -> None:
+    reproduce("wcd-table3", tmp_path / "out", "--project", str(chain))
+    warned = read_json(chain / "outputs/evaluate/anon/summary.json")["attacks"]
+    texts = [w["text"] for a in warned if a["scenario"] == "semi_informed" for w in a["warnings"]]
+    assert texts
+    words = " ".join(Reader((tmp_path / "out/index.html").read_text()).text)
+    assert all(text in words for text in texts)
+
+
 def test_a_folder_with_other_things_is_not_replaced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
