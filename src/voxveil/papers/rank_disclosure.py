@@ -35,8 +35,8 @@ _READING = (
     " 0 at chance, log2 N if that rank always occurs. The identification rate is γ_1; spread is the share of"
     " ranks above chance, small where identity stands in a few ranks.",
     "'Direct' is the histogram itself, 'fit' the beta-binomial with two parameters. From few inputs the"
-    " direct figures read disclosure into scatter, so a system that leaks nothing does not read 0; the last"
-    " table says what it does read.",
+    " direct figures read disclosure into scatter, so a system that leaks nothing does not read 0; a"
+    " table of its own says what it does read.",
 )
 
 
