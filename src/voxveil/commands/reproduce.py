@@ -84,11 +84,11 @@ def _check_out(out: Path) -> None:
     from voxveil.storage.atomic import read_json
     from voxveil.storage.done import DONE
 
-    if not out.is_dir() or not any(out.iterdir()):
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     done = read_json(out / DONE) if (out / DONE).is_file() else None
     if not isinstance(done, dict) or done.get("stage") != "reproduce":
-        raise InputError(f"--out {out}: is not empty and no page of this command; name a new folder")
+        raise InputError(f"--out {out}: holds other things than a page of this command; name a new folder")
 
 
 def _listed(item: Item) -> str:

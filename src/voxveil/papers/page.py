@@ -102,11 +102,12 @@ def _note(warnings: Sequence[str]) -> str:
 
 
 def _table(table: Table, marks: Mapping[Source, str]) -> str:
-    rows = []
-    for row in table.rows:
-        used = dict.fromkeys(cell.source for cell in row if isinstance(cell, Number))
-        rows.append([*(_cell(cell) for cell in row), _marks(list(used), marks)])
-    header = [*(_heading(title) for title in table.header), _SOURCE]
+    header = [_heading(title) for title in table.header]
+    rows = [[_cell(cell) for cell in row] for row in table.rows]
+    used = [dict.fromkeys(cell.source for cell in row if isinstance(cell, Number)) for row in table.rows]
+    if any(used):
+        header.append(_SOURCE)
+        rows = [[*row, _marks(list(of), marks)] for row, of in zip(rows, used, strict=True)]
     return html_table(table.caption, header, rows)
 
 

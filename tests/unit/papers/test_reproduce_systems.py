@@ -259,8 +259,10 @@ def test_a_folder_with_other_things_is_not_replaced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "thesis.txt").write_text("mine\n")
-    assert "is not empty and no page" in one_line(capsys, "wcd-table2", "--out", str(tmp_path))
+    for out in (tmp_path, tmp_path / "thesis.txt"):
+        assert "holds other things than a page" in one_line(capsys, "wcd-table2", "--out", str(out))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert (tmp_path / "thesis.txt").read_text() == "mine\n"
 
 
 def test_a_private_corpus_is_said_to_be_one(tmp_path: Path) -> None:
