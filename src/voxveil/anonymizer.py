@@ -217,7 +217,10 @@ class Anonymizer:
         if self.bundle.original:
             return lambda audio, f0: audio
         if self._copy is not None:
-            return self._copy
+            from voxveil.pitch.yaapt import track_f0
+
+            copy = self._copy
+            return lambda audio, f0: copy(audio, track_f0(audio) if f0 is None else f0)
         from voxveil.audio.mcadams import mcadams
 
         coefficient = rng.uniform(*self.bundle.coefficients)

@@ -55,12 +55,8 @@ class CopySynthesis:
         """Read the vocoder of a bundle."""
         return cls(load_vocoder(folder))
 
-    def __call__(
-        self, audio: NDArray[np.float32], f0: NDArray[np.float32] | None = None
-    ) -> NDArray[np.float32]:
-        """Return (n,) speech of (n,) speech at 16 kHz; ``f0`` (K,) in Hz is tracked unless given."""
-        from voxveil.pitch.yaapt import track_f0
-
+    def __call__(self, audio: NDArray[np.float32], f0: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return (n,) speech of (n,) speech at 16 kHz and its (K,) F0 in Hz, 0 where unvoiced."""
         with torch.inference_mode():
             mel = log_mel(torch.from_numpy(np.ascontiguousarray(audio, np.float32))[None])[0].numpy()
-        return copy_synthesis(self._vocoder, mel, track_f0(audio) if f0 is None else f0, len(audio))
+        return copy_synthesis(self._vocoder, mel, f0, len(audio))
