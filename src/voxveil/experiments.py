@@ -49,6 +49,7 @@ def fetch_outputs(
         from dvc.scm import RevError
     except ImportError:
         raise MissingExtraError("dvc", "data") from None
+    files = None
     try:
         files = DVCFileSystem(str(root), rev=revision)
         for name in wanted:
@@ -58,10 +59,17 @@ def fetch_outputs(
             _try(files, name, target / name, (DvcException, OSError))
         return str(files.repo.get_rev())
     except RevError:
-        raise InputError(f"experiment {revision}: DVC knows no such experiment ('dvc exp show')") from None
+        raise InputError(
+            f"{revision}: neither a DVC experiment nor a Git revision of {root} ('dvc exp show', 'git log')"
+        ) from None
     except (DvcException, OSError) as error:
+        if files is not None and files.isfile("dvc.yaml") and not files.isfile("dvc.lock"):
+            raise InputError(
+                f"{revision}: its commit holds no dvc.lock, so no outputs belong to it: after 'dvc repro',"
+                " 'git add dvc.lock params.yaml' and 'git commit'"
+            ) from None
         detail = " ".join(str(error).split())
-        raise InputError(f"experiment {revision}: its outputs cannot be read ({detail})") from None
+        raise InputError(f"{revision}: its outputs cannot be read ({detail})") from None
 
 
 def _try(files: object, name: str, target: Path, faults: tuple[type[Exception], ...]) -> None:

@@ -88,7 +88,7 @@ def test_the_probe_makes_a_call_that_health_does_not(mlflow_server, team, monkey
     assert main(["stack", "probe"]) == 0
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "wrong-for-certain")
     assert main(["stack", "probe"]) == 1
-    assert "refuses (status 401)" in capsys.readouterr().err
+    assert "refuses user admin (status 401)" in capsys.readouterr().err
     with pytest.raises(StackError, match="is away"):
         probe(f"http://127.0.0.1:{free_port()}", "admin", "x")
 

@@ -11,6 +11,7 @@ from voxveil.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.stack.local import Stack
+    from voxveil.stack.settings import ServerSettings
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -45,6 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "up":
             for part in ("postgres", "s3", "mlflow"):
                 action.add_argument(f"--{part}-port", type=int, metavar="N", help=f"port of {part} (kept)")
+            action.add_argument(
+                "--only",
+                action="append",
+                default=[],
+                choices=("postgres", "s3"),
+                help="this part alone (repeatable), e.g. to restore a backup before MLflow runs",
+            )
             action.add_argument("--bind", metavar="ADDRESS", help="address of S3 and MLflow (127.0.0.1)")
             action.add_argument(
                 "--host", action="append", default=[], metavar="NAME", help="name people call MLflow by"
@@ -80,12 +88,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _migrate(args: argparse.Namespace) -> int:
     from voxveil.stack.database import prepare_database
-    from voxveil.stack.settings import ServerSettings
 
     stack = _stack(args)
     if stack is not None:
         stack.postgres.start()
-    settings = ServerSettings.from_environment(os.environ) if stack is None else stack.mlflow.settings
+    settings = _described(args) if stack is None else stack.mlflow.settings
     print(f"database: {prepare_database(settings, upgrade=args.upgrade)}")
     return 0
 
@@ -101,11 +108,10 @@ def _probe() -> int:
 
 def _collect(args: argparse.Namespace) -> int:
     from voxveil.stack.retention import collect_deleted
-    from voxveil.stack.settings import ServerSettings
 
     stack = _stack(args)
     if stack is None:
-        settings = ServerSettings.from_environment(os.environ)
+        settings = _described(args)
         address, user, password = _server()
     else:
         settings = stack.mlflow.settings
@@ -115,6 +121,18 @@ def _collect(args: argparse.Namespace) -> int:
     )
     print(f"MLflow at {address}: {removed} removed for good")
     return 0
+
+
+def _described(args: argparse.Namespace) -> ServerSettings:
+    """Return the server that the environment describes."""
+    from voxveil.stack.settings import ServerSettings
+
+    if not os.environ.get("VOXVEIL_DB_HOST") and not os.environ.get("VOXVEIL_DB_HOST_FILE"):
+        raise InputError(
+            f"{_folder(args)}: no stack there (--data DIR names another), and no variables describe a"
+            " server's database (VOXVEIL_DB_HOST)"
+        )
+    return ServerSettings.from_environment(os.environ)
 
 
 def _server() -> tuple[str, str, str]:
@@ -141,10 +159,11 @@ def _local(args: argparse.Namespace) -> int:
         wanted = {part: getattr(args, f"{part}_port") for part in ("postgres", "s3", "mlflow")}
         wanted |= {"bind": args.bind, "hosts": args.host}
     stack = Stack(_folder(args) if args.action == "up" else _made(_folder(args)), wanted)
-    states = {"up": stack.up, "down": stack.down, "status": stack.status}[args.action]()
+    only = args.only if args.action == "up" else []
+    states = {"up": lambda: stack.up(only), "down": stack.down, "status": stack.status}[args.action]()
     for name, state in states.items():
         print(f"{name}: {state}")
-    if args.action == "up":
+    if args.action == "up" and not only:
         print(f"MLflow {stack.mlflow.address} (user admin), S3 {stack.s3.endpoint}")
         print(f"passwords and addresses for a shell: . {stack.client_file}")
     return 1 if args.action == "status" and "not running" in states.values() else 0

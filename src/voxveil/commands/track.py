@@ -50,9 +50,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _sync(args: argparse.Namespace) -> int:
     """Publish, and say where it went."""
+    from voxveil.comparison.sources import run_url
     from voxveil.publish.send import publish
     from voxveil.storage.done import require_done
     from voxveil.storage.project import project_root
+    from voxveil.tracking.client import connect
     from voxveil.tracking.store import resolve_store
 
     root = args.root or project_root()
@@ -68,6 +70,9 @@ def _sync(args: argparse.Namespace) -> int:
             training=_training(folder),
         )
     print(f"published to {store.shown}, experiment {store.experiment}: run {run_id}")
+    address = run_url(store, connect(store).experiment_id, run_id)
+    if address:
+        print(address)
     return 0
 
 

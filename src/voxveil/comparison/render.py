@@ -103,7 +103,8 @@ def difference_text(difference: Mapping[str, Any]) -> str:
     if difference["verdict"] == "not judged":
         value = "" if difference["value"] is None else f"{_signed(difference['value'])} "
         return f"{value}not judged ({difference['note']})"
-    value = "" if difference["value"] is None else _signed(difference["value"])
+    show = _signed_epsilon if difference["method"] == "exact" else _signed
+    value = "" if difference["value"] is None else show(difference["value"])
     interval = bounds_text(difference["interval95"])
     verdict = difference["verdict"]
     if difference["meaning"]:
@@ -114,6 +115,11 @@ def difference_text(difference: Mapping[str, Any]) -> str:
 
 def _signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{number(value)}"
+
+
+def _signed_epsilon(value: float) -> str:
+    """Return a difference of two epsilons, written as they are."""
+    return f"{'+' if value > 0 else '-' if value < 0 else ''}{epsilon_text(abs(value))}"
 
 
 def _reasons(comparison: Mapping[str, Any]) -> list[str]:

@@ -17,12 +17,14 @@ from voxveil.storage.done import require_done
 __all__ = ["compare_runs"]
 
 _STREAMS = ("pitch", "content")
+_NO_COUNTS = "of utility only the intervals stand beside the results"
 
 
 def compare_runs(runs: Sequence[RunResults], systems: Sequence[str] = ()) -> dict[str, Any]:
     """Compare every run with the first.
 
-    Runs of one system each are compared whatever the systems are called; else by the systems' names.
+    Runs of one system each are compared whatever the systems are called; else by the systems' names. A
+    system that only one run has is named in a warning.
 
     Args:
         runs: At least two.
@@ -33,16 +35,31 @@ def compare_runs(runs: Sequence[RunResults], systems: Sequence[str] = ()) -> dic
         epsilon is the text ``"inf"``, an absent value None.
 
     Raises:
-        InputError: Fewer than two runs, or a system that no run has.
+        InputError: Fewer than two runs, a system that a run does not have, or no system in two of them.
     """
     if len(runs) < 2:
         raise InputError(f"{len(runs)} run given; a comparison needs at least 2")
     picked = [_pick(run, systems) for run in runs]
+    alone: list[str] = []
     if all(len(found) == 1 for found in picked):
         groups: list[list[Summary | None]] = [[next(iter(found.values())) for found in picked]]
     else:
         names = list(dict.fromkeys(name for found in picked for name in found))
-        groups = [[found.get(name) for found in picked] for name in names]
+        shared = [name for name in names if sum(name in found for found in picked) > 1]
+        if not shared:
+            held = "; ".join(
+                f"{run.label} has {', '.join(found)}" for run, found in zip(runs, picked, strict=True)
+            )
+            raise InputError(
+                f"no system is in two of the runs: {held} (--system, repeated, picks one of each)"
+            )
+        alone = [
+            f"system {name} is only in {run.label}: nothing to compare it with"
+            for run, found in zip(runs, picked, strict=True)
+            for name in found
+            if name not in shared
+        ]
+        groups = [[found.get(name) for found in picked] for name in shared]
     blocks = [_block(runs, group) for group in groups]
     return {
         "format": 1,
@@ -50,7 +67,10 @@ def compare_runs(runs: Sequence[RunResults], systems: Sequence[str] = ()) -> dic
             {"label": run.label, "origin": run.origin, "run_id": run.run_id, "revision": _revision(run)}
             for run in runs
         ],
-        "warnings": list(dict.fromkeys(text for block in blocks for text in block.pop("warnings"))),
+        "warnings": [
+            *alone,
+            *dict.fromkeys(text for block in blocks for text in block.pop("warnings")),
+        ],
         "blocks": blocks,
     }
 
@@ -289,6 +309,9 @@ def _utility_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
         if any(entry is not None for entry in entries):
             differences = [compare_entries(name, entries[0], entry) for entry in entries[1:]]
             rows.append(_row(shown, unit, "", entries, differences))
+            for difference in rows[-1]["differences"]:
+                if difference["method"] == "unpaired":
+                    difference["unpaired_because"] = _NO_COUNTS
     return rows
 
 

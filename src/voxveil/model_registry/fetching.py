@@ -113,7 +113,13 @@ def _from_s3(place: S3Place, sums: bytes, folder: Path) -> None:
 
 def _from_dvc(place: DVCPlace, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        fetch_outputs(place.repository, place.commit, Path(scratch), (place.path,))
+        try:
+            fetch_outputs(place.repository, place.commit, Path(scratch), (place.path,))
+        except InputError as error:
+            raise InputError(
+                f"{error}; whoever registered the model must 'git push' and 'dvc push' that commit, or"
+                " register it again with --to s3://BUCKET/PREFIX"
+            ) from None
         shutil.copytree(
             Path(scratch) / place.path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(DONE)
         )

@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from voxveil.stack.database import prepare_database
 from voxveil.stack.postgres import Postgres
 from voxveil.stack.processes import Daemon, free_port, wait_until
 from voxveil.stack.seaweedfs import INNER, SeaweedFS
-from voxveil.stack.server import probe, server_command, server_environment, write_private
+from voxveil.stack.server import PasswordError, probe, server_command, server_environment, write_private
 from voxveil.stack.settings import ServerSettings, StackError
 from voxveil.storage.atomic import read_json, write_json
 
@@ -91,6 +91,13 @@ class MLflow:
     def _ready(self) -> bool:
         try:
             probe(self.address, self.settings.admin, self.settings.admin_password)
+        except PasswordError:
+            kept = self.folder.parent / "passwords.json"
+            raise StackError(
+                f"MLflow at {self.address}: runs, but does not take the password of {self.settings.admin}"
+                f" in {kept}: it was changed in MLflow, or the database is the backup of another stack;"
+                " write the right one there, then 'stack up' again"
+            ) from None
         except StackError:
             return False
         return True
@@ -132,8 +139,12 @@ class Stack:
         )
         self.mlflow = MLflow(self.folder / "mlflow", settings, self.s3.environment)
 
-    def up(self) -> dict[str, str]:
+    def up(self, only: Collection[str] = ()) -> dict[str, str]:
         """Start what does not run; return ``started`` or ``running`` by part.
+
+        Args:
+            only: Names of parts, all unless given. PostgreSQL alone makes an empty database, for a backup to
+                be restored into.
 
         Raises:
             StackError: A part is not installed, does not start, or its port is taken by another program.
@@ -141,6 +152,8 @@ class Stack:
         states = {}
         with self._locked():
             for part in (self.postgres, self.s3, self.mlflow):
+                if only and part.name not in only:
+                    continue
                 states[part.name] = "running" if part.running() else "started"
                 if states[part.name] == "started":
                     _require_free(part.name, getattr(self.ports, part.name))

@@ -15,7 +15,11 @@ from pathlib import Path
 
 from voxveil.stack.settings import ServerSettings, StackError, setting
 
-__all__ = ["prepare_bucket", "probe", "server_command", "server_environment", "serve"]
+__all__ = ["PasswordError", "prepare_bucket", "probe", "server_command", "server_environment", "serve"]
+
+
+class PasswordError(StackError):
+    """The MLflow server answers, and does not take the password."""
 
 
 def server_command(settings: ServerSettings) -> list[str]:
@@ -145,6 +149,7 @@ def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> No
         timeout: Seconds.
 
     Raises:
+        PasswordError: The server does not take the password.
         StackError: The server is away or refuses.
     """
     request = urllib.request.Request(
@@ -159,7 +164,9 @@ def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> No
         with urllib.request.urlopen(request, timeout=timeout) as response:
             json.load(response)
     except urllib.error.HTTPError as error:
-        raise StackError(f"MLflow at {address}: refuses (status {error.code})") from None
+        error.close()
+        refusal = PasswordError if error.code == 401 else StackError
+        raise refusal(f"MLflow at {address}: refuses user {user} (status {error.code})") from None
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise StackError(f"MLflow at {address}: is away ({reason})") from None

@@ -24,6 +24,9 @@ __all__ = ["Tracker", "TrackingError", "common_tags", "connect", "git_commit"]
 #: Seconds and tries before a server counts as away; the user's own settings win.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 
+#: What MLflow would print by itself: two lines for each run, a bar for each artifact.
+_QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+
 #: Opens the experiment in the view of trained models, not of language-model traces.
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
@@ -71,7 +74,7 @@ def connect(store: Store) -> Tracker:
     """
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["DO_NOT_TRACK"] = "true"
-    for name, value in _PATIENCE.items():
+    for name, value in {**_PATIENCE, **_QUIET}.items():
         os.environ.setdefault(name, value)
     # Alembic and MLflow narrate the set-up of a database.
     for name in ("mlflow", "alembic"):

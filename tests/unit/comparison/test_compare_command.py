@@ -44,6 +44,7 @@ def test_two_checkouts_are_compared_system_by_system(
     assert difference["method"] == "paired"
     assert (difference["verdict"], difference["meaning"]) == ("higher", "better")
     assert row(found, "per", "anon")["differences"][0]["verdict"] == "within noise"
+    assert "only the intervals" in row(found, "per", "anon")["differences"][0]["unpaired_because"]
     assert row(found, "eer", "anon")["differences"][0]["interval95"] == [0, 0]
     assert not [text for text in found["warnings"] if "different" in text]
     said = capsys.readouterr().out
@@ -90,6 +91,28 @@ def test_without_scores_the_difference_is_unpaired_and_says_why(
     width = [d["interval95"][1] - d["interval95"][0] for d in (paired, difference)]
     assert width[0] < width[1]
     assert "Unpaired because the scores of both are needed" in capsys.readouterr().out
+
+
+def test_a_system_that_only_one_run_has_is_not_compared(
+    first_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, part = str(first_run / "outputs/evaluate"), tmp_path / "part"
+    shutil.copytree(first_run / "outputs/evaluate/anon_dp", part)
+    found = compared(tmp_path, whole, str(part))
+    assert [block["systems"] for block in found["blocks"]] == [["anon_dp", "anon_dp"]]
+    assert found["warnings"][:2] == [
+        f"system {name} is only in {whole}: nothing to compare it with" for name in ("anon", "original")
+    ]
+    # Two against one that neither holds: nothing at all could be compared.
+    (tmp_path / "two").mkdir()
+    for name in ("anon", "original"):
+        shutil.copytree(first_run / "outputs/evaluate" / name, tmp_path / "two" / name)
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "two"), str(part)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (
+        f"no system is in two of the runs: {tmp_path / 'two'} has anon, original; {part} has anon_dp" in line
+    )
 
 
 def test_scores_of_another_run_are_not_used(first_run: Path, second_run: Path, tmp_path: Path) -> None:
@@ -210,7 +233,7 @@ def test_mlflow_runs_by_id_and_by_name(
 
 
 def test_a_dvc_experiment_comes_out_of_the_cache_with_its_scores(
-    first_run: Path, second_run: Path, tmp_path: Path, monkeypatch
+    first_run: Path, second_run: Path, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     pytest.importorskip("dvc", reason="dvc is not installed")
     checkout = tmp_path / "checkout"
@@ -240,10 +263,17 @@ def test_a_dvc_experiment_comes_out_of_the_cache_with_its_scores(
         git("add", "-A")
         git("commit", "-qm", name)
         git("tag", name)
+    git("rm", "-q", "--cached", "dvc.lock")
+    git("commit", "-qm", "a result that was never committed")
+    git("tag", "bare")
     shutil.rmtree(checkout / "outputs")
     found = compared(tmp_path, "before", "after", "--system", "anon_dp")
     assert row(found, "eer")["differences"][0]["method"] == "paired"
     assert found["runs"][0]["origin"].startswith("DVC before (")
+    capsys.readouterr()
+    assert main(["compare", "bare", "after"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "bare: its commit holds no dvc.lock" in line
     assert not (checkout / "outputs").exists()
 
 

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voxveil.comparison.differences import compare_entries, unpaired_interval
+from voxveil.comparison.render import difference_text
+from voxveil.comparison.table import _exact
 
 values = st.floats(-100, 100)
 widths = st.floats(0, 50)
@@ -91,3 +93,11 @@ def test_two_readings_of_nothing_are_said_to_be_such() -> None:
     assert found.note == "both read as if nothing leaks"
     leaks = compare_entries("rank_mean", entry(0.1, 0.1, 0.1, null), entry(0.9, 0.1, 0.1, null))
     assert leaks.note == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [(25810.0, 2590.0, "-23,220"), (10.0, 100.0, "+90"), (1.5, 1.5, "0"), (0.3, 0.1, "-0.2")],
+)
+def test_a_difference_of_epsilons_is_written_as_they_are(first: float, second: float, shown: str) -> None:
+    assert difference_text(_exact(first, second).to_json()).startswith(f"{shown} ")

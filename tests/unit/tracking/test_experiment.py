@@ -77,4 +77,6 @@ def test_an_experiment_is_published_from_the_cache(
         assert run.data.tags["mlflow.source.git.commit"] != head
     assert not (checkout / "outputs").exists()
     assert main(["track", "sync", "--exp", "no-such-exp"]) == 2
-    assert "experiment no-such-exp: DVC knows no such experiment" in capsys.readouterr().err
+    assert (
+        f"no-such-exp: neither a DVC experiment nor a Git revision of {checkout}" in capsys.readouterr().err
+    )
