@@ -30,7 +30,7 @@ _PRIVACY = {
     "identification_rate": "identification rate, %",
 }
 _DIFFERENCES = {
-    "Sizes": "The paper trains on hundreds of hours with a Kaldi recogniser and x-vectors; at the mini"
+    "Sizes": "The paper trains at full size with a Kaldi recogniser and x-vectors; at the mini"
     " size an hour of speech trains everything. Utility lies lower throughout, so compare systems with"
     " each other.",
     "Attacker": "The paper attacks with x-vectors and PLDA, retrained on anonymized speech. The attacker"

@@ -182,7 +182,7 @@ def _differences(chain: Chain, measured: Sequence[Judged], given: Sequence[Judge
             " every range."
         )
         found["Attacker"] = (
-            "Published: the challenge's ECAPA-TDNN, trained on hundreds of hours of anonymized speech. Here"
+            "Published: the challenge's ECAPA-TDNN, trained at full size on anonymized speech. Here"
             f" it is trained on what scale {chain.scale} has for it: a weaker attacker leaves a higher EER"
             " and smaller ε_max, which is no better privacy."
         )
