@@ -17,7 +17,7 @@ from voxveil.storage.done import require_done
 __all__ = ["compare_runs"]
 
 _STREAMS = ("pitch", "content")
-_NO_COUNTS = "of utility only the intervals stand beside the results"
+_INTERVALS_ALONE = "only intervals of the utility are stored"
 
 
 def compare_runs(runs: Sequence[RunResults], systems: Sequence[str] = ()) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def _utility_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
             rows.append(_row(shown, unit, "", entries, differences))
             for difference in rows[-1]["differences"]:
                 if difference["method"] == "unpaired":
-                    difference["unpaired_because"] = _NO_COUNTS
+                    difference["unpaired_because"] = _INTERVALS_ALONE
     return rows
 
 
