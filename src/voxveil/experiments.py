@@ -47,6 +47,7 @@ def fetch_outputs(
         from dvc.api import DVCFileSystem
         from dvc.exceptions import DvcException
         from dvc.scm import RevError
+        from scmrepo.exceptions import SCMError
     except ImportError:
         raise MissingExtraError("dvc", "data") from None
     files = None
@@ -62,7 +63,7 @@ def fetch_outputs(
         raise InputError(
             f"{revision}: neither a DVC experiment nor a Git revision of {root} ('dvc exp show', 'git log')"
         ) from None
-    except (DvcException, OSError) as error:
+    except (DvcException, SCMError, OSError) as error:
         if files is not None and files.isfile("dvc.yaml") and not files.isfile("dvc.lock"):
             raise InputError(
                 f"{revision}: its commit holds no dvc.lock, so no outputs belong to it: after 'dvc repro',"

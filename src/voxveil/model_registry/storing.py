@@ -11,6 +11,7 @@ from voxveil.model_registry.places import DVCPlace, S3Place
 from voxveil.storage.done import file_sha256
 from voxveil.storage.git import ask_git
 from voxveil.storage.s3 import s3_client, s3_endpoint
+from voxveil.tracking.store import warn
 
 __all__ = ["dvc_address", "upload"]
 
@@ -41,7 +42,7 @@ def dvc_address(folder: Path) -> DVCPlace:
     """Return the address of a bundle that DVC tracks, at the checked-out commit.
 
     The repository is the remote ``origin``, or this checkout where there is none: others cannot fetch from
-    the latter.
+    the latter. A commit that is on no branch of ``origin`` is warned of, as far as this clone knows.
 
     Raises:
         InputError: The folder is in no Git repository, or the commit holds another bundle.
@@ -59,6 +60,11 @@ def dvc_address(folder: Path) -> DVCPlace:
             f"{folder}: is not what commit {commit[:12]} holds (commit dvc.lock, 'dvc push'); or {hint}"
         )
     origin = _without_credentials(ask_git(folder, "remote", "get-url", "origin").line)
+    if origin and not ask_git(folder, "branch", "--remotes", "--contains", commit, "--list", "origin/*").line:
+        warn(
+            f"commit {commit[:12]} is on no branch of {origin}: until 'git push' and 'dvc push' nobody else"
+            " can fetch this model"
+        )
     return DVCPlace(origin or top, commit, path)
 
 

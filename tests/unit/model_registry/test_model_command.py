@@ -165,6 +165,25 @@ def test_bytes_that_are_gone_are_named(team: Path, tmp_path: Path, capsys) -> No
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+def test_a_commit_that_was_not_pushed_is_warned_of(team: Path, tmp_path: Path, capsys) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(team, copy, symlinks=True)
+    git(tmp_path, "init", "-q", "--bare", "shared.git")
+    git(copy, "remote", "add", "origin", str(tmp_path / "shared.git"))
+    commit = git(copy, "rev-parse", "HEAD")
+    assert register(copy) == 0
+    assert (
+        f"warning: commit {commit[:12]} is on no branch of {tmp_path}/shared.git" in capsys.readouterr().err
+    )
+    assert main(["model", "fetch", "models:/anonymizer/1"]) == 2
+    said = said_once(capsys)
+    assert f"error: {commit}: " in said
+    assert "'git push' and 'dvc push'" in said
+    git(copy, "push", "-q", "origin", "HEAD")
+    assert register(copy) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_a_bundle_that_no_commit_holds_is_not_registered(team: Path, tmp_path: Path, capsys) -> None:
     shutil.copytree(team / "models/anon", tmp_path / "loose")
     assert main(["model", "register", "loose", "--name", "x"]) == 2
