@@ -31,7 +31,7 @@ _GREYS = ("0.0", "0.3", "0.5", "0.15", "0.4", "0.6")
 def asi_figure(probes: Sequence[Probe]) -> Figure:
     """Draw P_ASI against epsilon (paper figure 5), with the proven limits and the published values."""
     kinds = [kind for kind in ("pitch", "content") if any(probe["kind"] == kind for probe in probes)]
-    figure, axes = new_figure(1, len(kinds), width=5.2, height=4.0)
+    figure, axes = new_figure(1, len(kinds), width=6.8, height=4.0)
     for axis, kind in zip(axes, kinds, strict=True):
         own = [probe for probe in probes if probe["kind"] == kind]
         chance = 100.0 * (1.0 - own[0]["asi"]["chance"])
@@ -41,7 +41,9 @@ def asi_figure(probes: Sequence[Probe]) -> Figure:
             epsilon = [mean_of(draws, "loss", "epsilon") for draws in rows]
             _line(axis, index, epsilon, rows, ("asi", "p_asi"), name, scale=100.0)
             limit = [100.0 * (1.0 - mean_of(draws, "asi", "limit")) for draws in rows]
-            axis.plot(epsilon, limit, color="0.7", linewidth=0.9, marker="_", label=f"least, proven: {name}")
+            if max(limit) > 0:
+                shown = f"least, proven: {name}"
+                axis.plot(epsilon, limit, color="0.7", linewidth=0.9, marker="_", label=shown)
         published = [(float(e), v) for e, v in PUBLISHED[kind].items() if e != "inf"]
         axis.plot(
             [e for e, _ in published],
@@ -60,7 +62,7 @@ def asi_figure(probes: Sequence[Probe]) -> Figure:
 def correlation_figure(probes: Sequence[Probe]) -> Figure:
     """Draw pitch correlation and P_ASI of every pitch mechanism against epsilon (paper figure 6)."""
     own = [probe for probe in probes if probe["kind"] == "pitch"]
-    figure, (left, right) = new_figure(1, 2, width=5.2, height=4.0)
+    figure, (left, right) = new_figure(1, 2, width=6.8, height=4.0)
     _without_noise(left, own, "correlation", "value")
     _without_noise(right, own, "asi", "p_asi", scale=100.0)
     right.axhline(100.0 * (1.0 - own[0]["asi"]["chance"]), label="chance", **CHANCE)
@@ -79,7 +81,7 @@ def accuracy_figure(probes: Sequence[Probe]) -> Figure:
     """Draw frame accuracy, and word errors where counted, against the epsilon of the median utterance."""
     own = [probe for probe in probes if probe["kind"] == "content"]
     worded = any("wer" in probe for probe in own)
-    figure, axes = new_figure(1, 2 if worded else 1, width=5.2, height=4.2)
+    figure, axes = new_figure(1, 2 if worded else 1, width=6.8, height=4.2)
     panels: list[tuple[Axes, tuple[str, ...], str]] = [
         (axes[0], ("frame_accuracy", "all", "value"), "10 ms frames whose phone is right (%)")
     ]
@@ -189,7 +191,8 @@ def _limit(axis: Axes, probes: Sequence[Probe]) -> None:
 
 
 def _finish(axis: Axes, across: str, up: str, title: str) -> None:
-    axis.legend(fontsize=7, frameon=False)
+    # Beside the panel, where no line runs through it.
+    axis.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axis.set_xscale("log")
     axis.set_xlabel(across)
     axis.set_ylabel(up)
