@@ -1,6 +1,6 @@
 # make demo           the whole chain on speech made by espeak-ng, then the results
 # make test           the tests that need no service
-# make test-services  the tests that need an S3 server, an MLflow server, Docker or a browser
+# make test-services  the rest: what needs an S3 server, an MLflow server, Docker or a browser, or minutes of training
 # make test-compose   mlflow/compose.yaml as a whole (needs a Docker engine with BuildKit, and docker-compose)
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
@@ -28,11 +28,11 @@ dev:
 
 test: dev
 	@# Two at a time, a file as a whole; the long files come first. A waiting thread leaves its core to the other.
-	@OMP_WAIT_POLICY=passive tests/in_copy.sh -m "not services" -n 2 --dist loadfile --no-loadscope-reorder
+	@GOMP_SPINCOUNT=0 tests/in_copy.sh -m "not services and not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-services: dev
 	@tests/services/prepare.sh
-	@tests/in_copy.sh -m services
+	@tests/in_copy.sh -m "services or long"
 
 test-compose:
 	@tests/services/compose.sh

@@ -16,7 +16,7 @@ import workspace
 from voxveil.config.compose import compose, params_text
 from voxveil.storage.done import require_done
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.torch]
 
 _ANONYMIZING = ("train_pitch", "train_content", "train_speaker", "train_vocoder", "train_synthesis")
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import workspace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.torch]
 
 
 def test_an_experiment_runs_once_and_tells_words_from_speakers(root: Path, tmp_path: Path) -> None:
