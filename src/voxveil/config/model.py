@@ -104,7 +104,11 @@ class AsiParams:
     group: int = knob(1, "frames averaged into one before the network: long features train sooner", low=1)
     learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
     full: bool = knob(False, "80/10/10 % of every speaker; else one utterance to stop by, one to test on")
-    patience: int = knob(10, "validations (40 in all steps) without a new best before it ends", low=1)
+    patience: int = knob(
+        40,
+        "validations (40 in all steps) without a new best before it ends; fewer may end a slow start",
+        low=1,
+    )
 
 
 @dataclass(frozen=True)
