@@ -1,4 +1,4 @@
-"""Reads what ``voxveil reproduce`` writes: its page and its numbers."""
+"""Reads pages that the project writes, and the numbers of ``voxveil reproduce``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
-VOID = {"meta", "link", "img", "br"}
+VOID = {"meta", "link", "img", "source", "br"}
 
 
 class Reader(HTMLParser):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from voxveil.commands.repro import reproduce
 from voxveil.config import Params, load_params
-from voxveil.config.compose import compose, overlay_names, params_text, use_overlay
+from voxveil.config.compose import compose, overlay_path, params_text, was_edited
 from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json, whole_directory, write_bytes
+from voxveil.storage.atomic import read_json, whole_directory, write_bytes, write_text
 from voxveil.storage.done import require_done
 from voxveil.storage.git import NOT_INSTALLED, ask_git
 
@@ -59,16 +59,13 @@ def _checkout() -> Path:
 def _params(root: Path, scale: str) -> Params:
     """Compose the scale, unless params.yaml was edited: then it is used as it is."""
     path = root / "params.yaml"
-    overlays = {
-        name: params_text(compose(root / "params" / f"{name}.yaml"))
-        for name in overlay_names(root / "params")
-    }
-    if not path.is_file() or path.read_text(encoding="utf-8") in overlays.values():
-        if not path.is_file() or path.read_text(encoding="utf-8") != overlays.get(scale):
-            use_overlay(scale, root)
-        print(f"params.yaml: scale {scale}")
-    else:
+    if was_edited(root):
         print(f"params.yaml was edited; it is used as it is ('voxveil params use {scale}' would replace it)")
+    else:
+        wanted = params_text(compose(overlay_path(scale, root)))
+        if not path.is_file() or path.read_text(encoding="utf-8") != wanted:
+            write_text(path, wanted)
+        print(f"params.yaml: scale {scale}")
     return load_params(path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from voxveil.errors import InputError, MissingExtraError, ParamsError
 if TYPE_CHECKING:
     from voxveil.config import Params
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments", "run", "run_experiment"]
 
 HELP = "Measure pitch and content features by themselves: words, phones and speaker against epsilon."
 
@@ -24,6 +25,10 @@ EPILOG = """examples:
   voxveil probe gather outputs/probe --out results/     # table, figures, results.json
   voxveil probe utility --system anon --out utility/    # U_ASR: trained on and heard, 2 x 2
 """
+
+
+#: Draws of the noise per variant unless told.
+_DRAWS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value"
     )
     everything.add_argument(
-        "--draws", type=int, default=3, help="draws of the noise per variant (%(default)s)"
+        "--draws", type=int, default=_DRAWS, help="draws of the noise per variant (%(default)s)"
     )
     for kind in ("pitch", "content"):
         one = actions.add_parser(kind, help=f"probe one draw of one {kind} variant")
@@ -61,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
     if args.action == "run":
-        return _run(args)
+        run_experiment(args.folder, args.scale, args.set, args.draws)
+        return 0
     if args.action == "utility":
         return _utility(args)
     return _gather(args) if args.action == "gather" else _probe(args)
@@ -176,21 +182,31 @@ def _draw(probes: list[dict[str, Any]], folder: Path) -> None:
         save_figure(figures.accuracy_figure(probes), folder / "content_accuracy.png")
 
 
-def _run(args: argparse.Namespace) -> int:
+def run_experiment(folder: Path, scale: str, changes: Sequence[str], draws: int = _DRAWS) -> None:
+    """Train and probe every variant of a scale in a DVC project of its own; finished stages are kept.
+
+    Args:
+        folder: The project, new or one of these.
+        scale: Overlay in ``params/``.
+        changes: ``PATH=VALUE`` texts that replace its values.
+        draws: Draws of the noise per variant.
+
+    Raises:
+        InputError: ``draws`` is below 1, or the folder is something else.
+    """
     from voxveil.commands.repro import dvc_environment, dvc_program, reproduce
     from voxveil.config.compose import changes_of, compose, overlay_path, params_text
     from voxveil.probe.pipeline import CODE, dvc_yaml
     from voxveil.storage.atomic import read_json, write_json, write_text
 
-    if args.draws < 1:
-        raise InputError(f"--draws must be at least 1, got {args.draws}")
-    folder = args.folder
+    if draws < 1:
+        raise InputError(f"--draws must be at least 1, got {draws}")
     if folder.exists() and any(folder.iterdir()) and not (folder / "dvc.yaml").is_file():
         raise InputError(f"{folder}: not empty and not an experiment (no dvc.yaml in it); name a new folder")
-    params = compose(overlay_path(args.scale, Path()), changes_of(args.set))
+    params = compose(overlay_path(scale, Path()), changes_of(changes))
     params = _from_here(params)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("params.yaml", params_text(params)), ("dvc.yaml", dvc_yaml(params, args.draws))):
+    for name, text in (("params.yaml", params_text(params)), ("dvc.yaml", dvc_yaml(params, draws))):
         if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text:
             write_text(folder / name, text)
     code = _code()
@@ -203,7 +219,6 @@ def _run(args: argparse.Namespace) -> int:
     reproduce(folder)
     print((folder / "outputs/features/table.txt").read_text(encoding="utf-8"), end="")
     print(f"\npage, figures and every number: {folder / 'outputs/features'}/index.html")
-    return 0
 
 
 def _from_here(params: Params) -> Params:

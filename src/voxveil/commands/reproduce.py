@@ -134,14 +134,11 @@ def _make_inputs(item: Item, args: argparse.Namespace) -> None:
         return
     changes = [*item.changes, *args.set]
     if item.needs == "features":
-        from voxveil.commands import probe
+        from voxveil.commands.probe import run_experiment
 
         if args.features is None:
             raise InputError(f"reproduce {item.name} --run: --features DIR says where the probes go")
-        words = ["run", str(args.features), "--scale", item.overlays[args.size]]
-        parser = argparse.ArgumentParser()
-        probe.add_arguments(parser)
-        probe.run(parser.parse_args([*words, *(word for each in changes for word in ("--set", each))]))
+        run_experiment(args.features, item.overlays[args.size], changes)
         return
     from voxveil.commands.repro import reproduce
 
@@ -151,16 +148,15 @@ def _make_inputs(item: Item, args: argparse.Namespace) -> None:
 
 def _use(project: Path, overlay: str, changes: list[str]) -> None:
     """Compose params.yaml of the project, unless it was edited: what was edited is never overwritten."""
-    from voxveil.config.compose import changes_of, compose, overlay_names, overlay_path, params_text
+    from voxveil.config.compose import changes_of, compose, overlay_path, params_text, was_edited
     from voxveil.storage.atomic import write_text
 
-    path, folder = project / "params.yaml", project / "params"
+    path = project / "params.yaml"
     wanted = params_text(compose(overlay_path(overlay, project), changes_of(changes)))
     there = path.read_text(encoding="utf-8") if path.is_file() else ""
     if there == wanted:
         return
-    ours = [params_text(compose(folder / f"{name}.yaml")) for name in overlay_names(folder)]
-    if there and there not in ours:
+    if there and was_edited(project):
         options = "".join(f" --set {shlex.quote(each)}" for each in changes)
         raise InputError(
             f"{path}: was edited; run what it says ('dvc repro') and leave out --run, or replace it:"

@@ -54,6 +54,15 @@ def use_overlay(name: str, root: Path, changes: Mapping[str, str] | None = None)
     return path
 
 
+def was_edited(root: Path) -> bool:
+    """Return whether ``root/params.yaml`` is there and is none of the overlays as composed."""
+    path, folder = root / "params.yaml", root / "params"
+    if not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8")
+    return all(params_text(compose(folder / f"{name}.yaml")) != text for name in overlay_names(folder))
+
+
 def overlay_path(name: str, root: Path) -> Path:
     """Return the overlay ``root/params/NAME.yaml``.
 

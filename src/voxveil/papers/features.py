@@ -117,13 +117,13 @@ def _facts(probes: Sequence[Probe]) -> list[str]:
     ]
 
 
-def _number(options: Options, draws: Sequence[Probe], name: str, *path: str, interval: str = "") -> Number:
+def _number(
+    options: Options, draws: Sequence[Probe], name: str, *path: str, interval: str, percent: bool = False
+) -> Number:
     """Return the mean over draws of a figure, with the interval of its first draw."""
     probe = draws[0]
-    part = probe[path[0]]
-    bounds = part.get(interval) if interval else None
-    scale = 100.0 if interval == "p_asi_ci95" else 1.0
-    unit = "%" if scale > 1 else "fraction"
+    bounds = probe[path[0]].get(interval)
+    scale, unit = (100.0, "%") if percent else (1.0, "fraction")
     pair = None if bounds is None else (scale * bounds[0], scale * bounds[1])
     label = f"{probe['kind']}/{probe['variant']}/{name}"
     return Number(label, scale * mean_of(draws, *path), unit, _source(options, probe), pair)
@@ -145,7 +145,7 @@ def _asi_cells(options: Options, draws: Sequence[Probe]) -> list[Cell]:
     limit = 100.0 * (1.0 - mean_of(draws, "asi", "limit"))
     place = _source(options, probe)
     return [
-        _number(options, draws, "p_asi", "asi", "p_asi", interval="p_asi_ci95"),
+        _number(options, draws, "p_asi", "asi", "p_asi", interval="p_asi_ci95", percent=True),
         Number(f"{probe['kind']}/{probe['variant']}/limit", limit, "%", place),
     ]
 

@@ -14,15 +14,13 @@ from voxveil.errors import IncompleteInputError
 from voxveil.papers.attacks import Chain, Judged, open_chain
 from voxveil.papers.catalogue import ITEMS
 from voxveil.papers.result import Cell, Drawn, Number, Options, Result, Source, Table, of_metric
+from voxveil.report.published import U_ASR
 from voxveil.report.results import Summary
 from voxveil.report.words import epsilon_value
 
-__all__ = ["MAKERS", "System", "families"]
+__all__ = ["MAKERS", "System", "families", "strongest"]
 
 _PAPER = "Differentially private speaker anonymization (2023), text"
-#: U_ASR in % as published, by family and epsilon.
-_U_ASR = {("Anon", ""): 94.69, ("Anon+DP_BN", "100"): 93.96, ("Anon+DP_BN", "10"): 93.49,
-          ("Anon+DP_BN", "1"): 93.03}  # fmt: skip
 #: What stands in the tables of privacy.
 _PRIVACY = {
     "eer": "EER, %",
@@ -100,7 +98,7 @@ def privacy(project: Path, options: Options) -> Result:
 
     chain = open_chain("dp-fig7", project, options)
     systems = families(chain)
-    attacks = _strongest(chain)
+    attacks = strongest(chain)
     lines = [
         Line(title, unit, {s.name: attacks[s.name].metrics[metric]["value"] for s in systems}, chance)
         for metric, title, unit, chance in (
@@ -130,9 +128,11 @@ def utility(project: Path, options: Options) -> Result:
     systems = families(chain)
     worded = any(system.summary["utility"]["wer"] for system in systems)
     title = "U_ASR on words" if worded else "100 - phone errors"
+    left = {s.name: _left(s, chain) for s in systems}
+    correlations = {s.name: _correlation(s, chain) for s in systems}
     lines = [
-        Line(title, "%", {s.name: _left(s, chain).value for s in systems}, None),
-        Line("pitch correlation", "", {s.name: _pitch_kept(s) for s in systems}, None),
+        Line(title, "%", {name: number.value for name, number in left.items()}, None),
+        Line("pitch correlation", "", {name: _value(cell) for name, cell in correlations.items()}, None),
     ]
     drawn = Drawn(
         "utility",
@@ -142,8 +142,7 @@ def utility(project: Path, options: Options) -> Result:
         [_source(chain, system.name) for system in systems],
     )
     rows: list[list[Cell]] = [
-        [s.name, s.family, _epsilon(s), _left(s, chain), _correlation(s, chain), _published(s)]
-        for s in systems
+        [s.name, s.family, _epsilon(s), left[s.name], correlations[s.name], _published(s)] for s in systems
     ]
     header = ["System", "family", "ε of a stream", f"{title}, %", "pitch correlation", "U_ASR published, %"]
     table = Table("Utility, 95 % intervals over speakers", header, rows)
@@ -156,7 +155,7 @@ def utility(project: Path, options: Options) -> Result:
 def targets(project: Path, options: Options) -> Result:
     """Make appendix B: a target voice for each utterance against one for all of a speaker."""
     chain = open_chain("dp-appendix-b", project, options)
-    attacks = _strongest(chain)
+    attacks = strongest(chain)
     shown = [s for s in families(chain) if s.summary["kind"] == "anonymized"]
     levels = {level: [s for s in shown if s.level == level] for level in ("utterance", "speaker")}
     for level, found in levels.items():
@@ -183,7 +182,7 @@ def targets(project: Path, options: Options) -> Result:
 def variation(project: Path, options: Options) -> Result:
     """Make appendix C: how far equal systems differ by the draw of noise and targets."""
     chain = open_chain("dp-appendix-c", project, options)
-    attacks = _strongest(chain)
+    attacks = strongest(chain)
     groups: dict[tuple[Any, ...], list[System]] = {}
     for system in families(chain):
         if system.summary["kind"] == "anonymized":
@@ -204,15 +203,17 @@ def variation(project: Path, options: Options) -> Result:
     return Result([table], [], _DIFFERENCES, chain.facts(), reading, chain.warnings())
 
 
-def _strongest(chain: Chain) -> dict[str, Judged]:
+def strongest(chain: Chain) -> dict[str, Judged]:
     """Return the attack with the lowest EER of every system, semi-informed (or on original speech)."""
-    found: dict[str, Judged] = {}
+    attacks: dict[str, list[Judged]] = {}
     for attack in chain.of("semi_informed"):
-        value = attack.metrics["eer"]["value"]
-        best = found.get(attack.system)
-        if best is None or (value is not None and value < (best.metrics["eer"]["value"] or np.inf)):
-            found[attack.system] = attack
-    return found
+        attacks.setdefault(attack.system, []).append(attack)
+    return {system: min(found, key=_eer) for system, found in attacks.items()}
+
+
+def _eer(attack: Judged) -> float:
+    value = attack.metrics["eer"]["value"]
+    return np.inf if value is None else float(value)
 
 
 def _privacy_row(system: System, attack: Judged) -> list[Cell]:
@@ -253,14 +254,13 @@ def _correlation(system: System, chain: Chain) -> Cell:
     return Number(name, found["value"], "fraction", source, None if not bounds else (bounds[0], bounds[1]))
 
 
-def _pitch_kept(system: System) -> float | None:
-    found = system.summary["utility"].get("pitch")
-    return None if not found else found["value"]
+def _value(cell: Cell) -> float | None:
+    return cell.value if isinstance(cell, Number) else None
 
 
 def _published(system: System) -> Cell:
     epsilon = f"{system.epsilon:g}" if np.isfinite(system.epsilon) else ""
-    value = _U_ASR.get((system.family, epsilon))
+    value = U_ASR.get((system.family, epsilon))
     if value is None:
         return "not published"
     return Number(f"{system.name}/published", value, "%", Source("published", _PAPER), digits=4)

@@ -15,7 +15,7 @@ from voxveil.papers.result import Cell, Drawn, Number, Options, Result, Source, 
 from voxveil.papers.score_files import find_systems
 from voxveil.report.published import VPC2024, PublishedSystem
 
-__all__ = ["ESTIMATORS", "MAKERS"]
+__all__ = ["ESTIMATORS", "MAKERS", "published_value"]
 
 #: Metric of each estimator -> its attribute of a published system, and its title.
 ESTIMATORS = {
@@ -80,7 +80,7 @@ def one_system(project: Path, options: Options) -> Result:
     )
     rows: list[list[Cell]] = []
     for metric, title in (("eer", "EER, %"), *((m, f"{t}, nat") for m, (_, t) in ESTIMATORS.items())):
-        values = [_value_of(system, metric) for system in VPC2024]
+        values = [published_value(system, metric) for system in VPC2024]
         published = Number(
             f"published/{metric}",
             float(np.median(values)),
@@ -126,7 +126,7 @@ def _chosen(project: Path, options: Options) -> tuple[Chain, Judged, CountTable]
 def _side_by_side(measured: Sequence[Judged]) -> Table:
     rows: list[tuple[float, list[Cell]]] = []
     for system in VPC2024:
-        values = [("eer", system.eer), *((m, float(getattr(system, a))) for m, (a, _) in ESTIMATORS.items())]
+        values = [(metric, published_value(system, metric)) for metric in ("eer", *ESTIMATORS)]
         cells = [
             Number(f"published {system.name}/{metric}", value, "%" if metric == "eer" else "nat", _PUBLISHED,
                    digits=4 if metric == "eer" else 3)
@@ -176,10 +176,9 @@ def _differences(chain: Chain, measured: Sequence[Judged], given: Sequence[Judge
     found = {}
     if chain.summaries:
         found["Speech and speakers"] = (
-            "Published: test speakers of the VoicePrivacy 2024 Challenge (LibriSpeech test-clean, about a"
-            f" thousand target and twenty thousand nontarget trials). Here: {chain.speech},"
-            f" {_counts(chain.attacks[0])}. Fewer trials lower what PAV can reach and widen"
-            " every range."
+            "Published: test speakers of the VoicePrivacy 2024 Challenge (LibriSpeech test-clean)."
+            f" Here: {chain.speech}, {_counts(chain.attacks[0])}. Fewer trials lower what PAV can"
+            " reach and widen every range."
         )
         found["Attacker"] = (
             "Published: the challenge's ECAPA-TDNN, trained at full size on anonymized speech. Here"
@@ -214,7 +213,8 @@ def _ceilings(measured: Sequence[Judged]) -> list[str]:
     return [f"{by_size[size].value:.2f} nat for {size[0]} and {size[1]}" for size in sizes]
 
 
-def _value_of(system: PublishedSystem, metric: str) -> float:
+def published_value(system: PublishedSystem, metric: str) -> float:
+    """Return the EER or an estimator's worst case as published."""
     return float(getattr(system, "eer" if metric == "eer" else ESTIMATORS[metric][0]))
 
 

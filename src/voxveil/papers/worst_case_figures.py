@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from voxveil.metrics.plots import CHANCE, new_figure
 from voxveil.papers.attacks import Judged
+from voxveil.papers.worst_case import ESTIMATORS, published_value
 from voxveil.report.published import PublishedSystem
 
 if TYPE_CHECKING:
@@ -15,20 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["estimators_figure"]
 
-_PANELS = (
-    ("eps_max_pav", "pav", "PAV"),
-    ("eps_max_gauss", "gauss", "two Gaussians"),
-    ("eps_max_t", "t", "two t distributions"),
-    ("eps_max_rank", "rank", "rank, beta-binomial"),
-)
+_TITLES = ("PAV", "two Gaussians", "two t distributions", "rank, beta-binomial")
 
 
 def estimators_figure(measured: Sequence[Judged], published: Sequence[PublishedSystem]) -> Figure:
     """Draw a panel per estimator: EER in %, worst case in nat on a log scale."""
     figure, axes = new_figure(2, 2, width=4.8, height=3.6)
-    for axis, (metric, attribute, title) in zip(axes, _PANELS, strict=True):
+    for axis, metric, title in zip(axes, ESTIMATORS, _TITLES, strict=True):
         for system in published:
-            value = float(getattr(system, attribute))
+            value = published_value(system, metric)
             axis.plot(system.eer, value, "x", color="0.45", markersize=6)
             _name(axis, system.name, (system.eer, value), (4, 3), "0.45")
         for each in measured:

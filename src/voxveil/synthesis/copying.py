@@ -17,7 +17,7 @@ from voxveil.synthesis.source import fill_unvoiced, noise_source
 from voxveil.synthesis.vocoders import AnyVocoder, load_vocoder
 from voxveil.training.loop import device
 
-__all__ = ["DEFAULT_F0", "CopySynthesis", "copy_synthesis"]
+__all__ = ["DEFAULT_F0", "CopySynthesis", "copy_synthesis", "tensors"]
 
 #: F0 in Hz of the (silent) pulse train where an utterance has no voiced frame.
 DEFAULT_F0 = 150.0
@@ -35,9 +35,14 @@ def copy_synthesis(
         samples: n, K = n // 160 + 1.
     """
     rows = (mel, fill_unvoiced(f0, DEFAULT_F0), (f0 > 0).astype(np.float32), noise_source(samples))
-    inputs = [torch.from_numpy(np.ascontiguousarray(row[None])).to(device()) for row in rows]
+    inputs = tensors(*(row[None] for row in rows))
     with torch.inference_mode():
         return np.asarray(vocoder(*inputs)[0].cpu().numpy(), dtype=np.float32)
+
+
+def tensors(*arrays: NDArray[np.float32]) -> list[torch.Tensor]:
+    """Return arrays as tensors, on the GPU if there is one."""
+    return [torch.from_numpy(np.ascontiguousarray(array)).to(device()) for array in arrays]
 
 
 class CopySynthesis:

@@ -14,7 +14,7 @@ from voxveil.audio.mel import log_mel
 from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Utterance
 from voxveil.seeding import stream
-from voxveil.synthesis.copying import DEFAULT_F0, copy_synthesis
+from voxveil.synthesis.copying import DEFAULT_F0, copy_synthesis, tensors
 from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
 from voxveil.synthesis.losses import stft_loss
 from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced
@@ -110,13 +110,13 @@ def _batch(
         )
     noise = stream(seed, _NAME, "noise", step).standard_normal((params.batch, samples), dtype=np.float32)
     f0 = np.stack([part.f0 for part in parts])
-    inputs = _tensors(
+    inputs = tensors(
         np.stack([part.log_mel for part in parts]),
         np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0]),
         (f0 > 0).astype(np.float32),
         noise * np.float32(NOISE_SCALE),
     )
-    (target,) = _tensors(np.stack([part.audio for part in parts]))
+    (target,) = tensors(np.stack([part.audio for part in parts]))
     return inputs, target
 
 
@@ -130,7 +130,3 @@ def copy_distance(vocoder: AnyVocoder, speech: Speech, utterances: Sequence[Utte
             mel = log_mel(torch.from_numpy(again)[None])[0].numpy()
         distances.append(float(np.abs(mel - spoken.log_mel).mean()))
     return float(np.mean(distances))
-
-
-def _tensors(*arrays: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> list[torch.Tensor]:
-    return [torch.from_numpy(np.ascontiguousarray(array)).to(device()) for array in arrays]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from made_outputs import Made, finish_outputs
 from made_pages import numbers
 from voxveil.cli import main
+from voxveil.papers.systems import strongest
 from voxveil.storage.atomic import read_json
 
 pytest.importorskip("matplotlib")
@@ -65,6 +67,15 @@ def test_privacy_is_that_of_the_evaluation_by_family_and_epsilon(chain: Path, tm
     }
     assert cells(tmp_path / "out", 2)["anon_dp_pitch"] == "10" and cells(tmp_path / "out", 2)["anon"] == "∞"
     assert [name for name in found if name.endswith("epsilon_utterance")] == ["anon_dp/epsilon_utterance"]
+
+
+def test_the_strongest_attack_counts_even_where_it_never_errs() -> None:
+    def attack(system: str, attacker: str, eer: float | None) -> SimpleNamespace:
+        return SimpleNamespace(system=system, attacker=attacker, metrics={"eer": {"value": eer}})
+
+    attacks = [attack("a", "x", None), attack("a", "y", 0.0), attack("a", "z", 30.0), attack("b", "x", 5.0)]
+    found = strongest(SimpleNamespace(of=lambda scenario: attacks))
+    assert {name: each.attacker for name, each in found.items()} == {"a": "y", "b": "x"}
 
 
 def test_utility_is_what_is_not_wrong(chain: Path, tmp_path: Path) -> None:
