@@ -25,6 +25,8 @@ from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["publish", "run_key"]
 
+_ATTEMPTS = 5
+
 
 def run_key(results: str, environ: Mapping[str, str] | None = None) -> str:
     """Return what names a run: the Kubeflow run id, the DVC experiment, or its results themselves.
@@ -151,13 +153,33 @@ def _fill(tracker: Tracker, plan: Plan, run_id: str) -> None:
         commit = there.tags.get("mlflow.source.git.commit")
         source = json.dumps({**found, **({"git_commit": commit} if commit else {})}, sort_keys=True)
         data = Dataset(name=name, digest=digest, source_type="dvc", source=source)
-        client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])])
+        _log_input(client, run_id, DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")]))
     for path, folder in plan.artifacts:
         with tracker.burst() as client:
             client.log_artifact(run_id, str(path), folder)
     with tracker.burst() as client:
         client.set_tag(run_id, f"{PREFIX}sent", plan.digest)
         client.set_terminated(run_id, "FINISHED")
+
+
+def _log_input(client: Any, run_id: str, data: Any) -> None:
+    """Log the dataset; what another run registered in the same moment is found at the next attempt.
+
+    MLflow looks a dataset up and then adds it, so that of two runs that bring a new one at once the slower
+    is refused by the database's unique key.
+    """
+    from mlflow.exceptions import MlflowException
+
+    for attempt in range(_ATTEMPTS):
+        try:
+            client.log_inputs(run_id, [data])
+        except MlflowException as error:
+            taken = any(word in str(error).lower() for word in ("duplicate", "unique constraint"))
+            if not taken or attempt + 1 == _ATTEMPTS:
+                raise
+            time.sleep(0.1 * (attempt + 1))
+        else:
+            return
 
 
 def _note(plan: Plan, experiment: str, run_id: str) -> dict[str, str]:
