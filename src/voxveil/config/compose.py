@@ -24,6 +24,11 @@ __all__ = [
     "use_overlay",
 ]
 
+#: Key of an overlay that names the one it is laid over.
+_EXTENDS = "extends"
+#: Mappings whose keys a user chooses: an overlay that has one replaces it.
+_NAMED = ("systems", "variants")
+
 
 def overlay_names(folder: Path) -> list[str]:
     """Return the overlays in ``folder`` (``params/``)."""
@@ -34,16 +39,43 @@ def compose(overlay: Path, changes: Mapping[str, str] | None = None) -> Params:
     """Return the checked parameters of an overlay file over the defaults.
 
     Args:
-        overlay: The file.
+        overlay: The file; ``extends: NAME`` in it lays it over ``NAME.yaml`` beside it.
         changes: Text values by dotted path that replace those of the overlay, read as YAML.
     """
-    content = read_mapping(overlay)
+    content = _read_overlay(Path(overlay))
     base = dict(content.get("base") or {})
     base.setdefault("scale", Path(overlay).stem)
     content["base"] = base
     for path, text in (changes or {}).items():
         _change(content, path, text)
     return parse_params(content)
+
+
+def _read_overlay(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Return an overlay's content over that of the overlay beside it which it extends, if it does."""
+    content = read_mapping(path)
+    if _EXTENDS not in content:
+        return content
+    name = content.pop(_EXTENDS)
+    known = [each for each in overlay_names(path.parent) if each != path.stem]
+    if name not in known:
+        raise ParamsError(f"{path}: {_EXTENDS}: got {name!r}, must be one of {', '.join(known)}")
+    below = path.with_name(f"{name}.yaml")
+    if below in above:
+        raise ParamsError(f"{path}: {_EXTENDS}: {name} extends this overlay itself")
+    return _over(_read_overlay(below, (*above, path)), content)
+
+
+def _over(below: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay one overlay over another: section by section and knob by knob; what has names of its own, whole."""
+    merged = dict(below)
+    for key, value in content.items():
+        under = merged.get(key)
+        if key not in _NAMED and isinstance(value, Mapping) and isinstance(under, Mapping):
+            merged[key] = _over(under, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def use_overlay(name: str, root: Path, changes: Mapping[str, str] | None = None) -> Path:
