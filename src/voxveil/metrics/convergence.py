@@ -15,6 +15,7 @@ __all__ = ["ORIGINAL_BAR", "convergence_warnings", "not_converged_on"]
 #: EER in % that a recipe must reach on original speech.
 ORIGINAL_BAR = 12.0
 _CODE = "attacker_not_converged"
+_REMEDY = "train_attacker.seeds: 3 trains three, of which the strongest counts"
 
 
 def convergence_warnings(attacks: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, str]]:
@@ -60,7 +61,8 @@ def _misses_its_bar(original: Mapping[str, Any] | None) -> str:
         return ""
     return (
         f"its EER on original speech is {value:.1f} %, above {ORIGINAL_BAR:g} %:"
-        " the recipe is weak, and failing on anonymized speech shows little"
+        " the recipe is weak, and failing on anonymized speech shows little;"
+        f" {_REMEDY}"
     )
 
 
@@ -70,5 +72,5 @@ def _retraining_hurt(semi: Mapping[str, Any], lazy: Mapping[str, Any] | None) ->
         return ""
     return (
         f"retrained on anonymized speech it has EER {own['value']:.1f} %, worse than the"
-        f" {best['value']:.1f} % of the attacker that was not: its training failed"
+        f" {best['value']:.1f} % of the attacker that was not: its training failed; {_REMEDY}"
     )
