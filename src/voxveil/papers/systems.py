@@ -50,7 +50,8 @@ class System:
 
     Attributes:
         summary: Its ``summary.json``.
-        family: ``Anon``, ``Anon+PC``, ``Anon+DP_Pitch``, ``Anon+DP_BN``, ``Anon+DP``, or its kind.
+        family: ``Anon``, ``Anon+PC``, ``Anon+DP_Pitch``, ``Anon+DP_BN``, ``Anon+DP`` (with ``, zCDP`` where the
+            noise is Gaussian), or its kind.
         epsilon: Of each stream that has noise, in nat; NaN without noise or where they differ.
         level: Whether a target voice serves an utterance or a speaker.
         settings: Its section of the parameters.
@@ -81,13 +82,17 @@ def _placed(summary: Summary, settings: Mapping[str, Any]) -> System:
     streams = summary["promise"]["streams"]
     noise = {name: epsilon_value(streams[name]["epsilon"]) for name in ("pitch", "content")}
     finite = {name: value for name, value in noise.items() if np.isfinite(value)}
+    gaussian = [name for name in noise if streams[name].get("rho")]
     converted = summary["composition"]["pitch_conversion"]
     family = {
         (): "Anon+PC" if converted else "Anon",
         ("pitch",): "Anon+DP_Pitch",
         ("content",): "Anon+DP_BN",
         ("pitch", "content"): "Anon+DP",
-    }[tuple(finite)]
+    }[tuple(name for name in noise if name in finite or name in gaussian)]
+    if gaussian:
+        # Noise all the same, but of no pure epsilon: on no axis and beside no published value.
+        return System(summary, f"{family}, zCDP", float("nan"), level, settings)
     epsilon = next(iter(finite.values())) if len(set(finite.values())) == 1 else float("nan")
     return System(summary, family, epsilon, level, settings)
 
