@@ -50,8 +50,8 @@ class System:
 
     Attributes:
         summary: Its ``summary.json``.
-        family: ``Anon``, ``Anon+PC``, ``Anon+DP_Pitch``, ``Anon+DP_BN`` or ``Anon+DP`` (``, zCDP`` after it where
-            the noise is Gaussian), or its kind.
+        family: ``Anon``, ``Anon+PC``, ``Anon+DP_Pitch``, ``Anon+DP_BN`` or ``Anon+DP``, then ``, zCDP`` where
+            the noise is Gaussian; or its kind.
         epsilon: Of each stream that has noise, in nat; NaN without noise or where they differ.
         level: Whether a target voice serves an utterance or a speaker.
         settings: Its section of the parameters.
