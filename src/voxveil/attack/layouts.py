@@ -1,6 +1,6 @@
 """Find enrolment, trials and training speech in a folder of anybody's.
 
-Three layouts, told apart by what is there:
+Four layouts, told apart by what is there:
 
 * plain: ``train/`` (or ``attacker/``), ``test/`` (or ``released/``) and ``trials/`` with ``enrol.scp`` and
   ``trials.txt``; the originals, if given, in ``original/train/`` and ``original/test/``;
@@ -8,7 +8,8 @@ Three layouts, told apart by what is there:
   ``SET_trials_mixed`` and ``train...``, each with ``wav.scp``, ``utt2spk`` and ``spk2gender``; anonymized
   ones end in a suffix, e.g. ``_mcadams``, and lie beside the originals. The lists are the files ``enrolls``
   and ``trials`` in them, or in the originals;
-* language-coded: such folders below ``DIR/de/``, or named ``de_dev_enrolls`` with ``train_german``.
+* language-coded: such folders below ``DIR/de/``, or named ``de_dev_enrolls`` with ``train_german``;
+* a chain: ``outputs/`` as its stages left it, every system a set (:mod:`voxveil.attack.chain_layout`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from voxveil.attack.chain_layout import is_chain, open_chain_outputs
 from voxveil.attack.external import External, Joined, TestSet, open_speech
 from voxveil.corpus.split import Speech
 from voxveil.corpus.trials import TrialLists, check_lists, read_trials
@@ -64,6 +66,7 @@ def find_external(
     train: Path | None = None,
     original_test: Path | None = None,
     original_train: Path | None = None,
+    systems: Sequence[str] = (),
 ) -> External:
     """Find what an attack needs.
 
@@ -74,6 +77,7 @@ def find_external(
         train: Anonymized training speech, where it lies elsewhere.
         original_test: Original enrolment and trial speech, where it lies elsewhere.
         original_train: Original training speech, where it lies elsewhere.
+        systems: Of a chain's outputs, which to attack; all but the original unless given.
 
     Raises:
         InputError: In one line, what is missing or does not fit.
@@ -81,6 +85,12 @@ def find_external(
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
+    if is_chain(folder):
+        if suffix or lists or train or original_test or original_train:
+            raise InputError(f"{folder}: outputs of a chain; they hold lists, training speech and originals")
+        return open_chain_outputs(folder, systems)
+    if systems:
+        raise InputError(f"{folder}: --systems chooses from the outputs of a chain, and these are none")
     test = _first(folder, *_PLAIN[1])
     if test is not None:
         return _plain(folder, test, lists, train, original_test, original_train)
@@ -89,7 +99,7 @@ def find_external(
         return _challenge(folder, found, suffix, train, original_train)
     raise InputError(
         f"{folder}: nothing to attack; it holds neither test/ and trials/ nor data folders SET_enrolls and"
-        " SET_trials... ('voxveil attack --help' shows both layouts)"
+        " SET_trials... nor a chain's anonymize/ and prepare/ ('voxveil attack --help' shows the layouts)"
     )
 
 

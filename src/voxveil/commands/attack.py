@@ -28,6 +28,7 @@ utt2spk, spk2gender), as a prepared split, or in LibriSpeech's layout:
   DIR/[data/][LANGUAGE/]SET_enrolls_SUFFIX  SET_trials_f_SUFFIX  ..._m_SUFFIX  or ..._mixed_SUFFIX
   train..._SUFFIX  [the same without SUFFIX: the originals]
       VoicePrivacy 2022 to 2026; the lists are the files 'enrolls' and 'trials' of these folders
+  outputs/ of a chain: every system but the original, each against the same original speech
 
 With originals every attacker is tried in the whole matrix: original (OO), ignorant (OA), lazy-informed and
 semi-informed (AA). OUT/result.json has every metric with interval and conditions; OUT/scores names private
@@ -37,9 +38,7 @@ examples:
   voxveil attack mine/ --out attacked/
   voxveil attack Voice-Privacy-Challenge-2024/ --suffix _mcadams --out attacked/ --seeds 3
   voxveil attack mine/ --out attacked/ --attackers ecapa,f0_histogram,phone_histogram,prosody --fuse 40
-  voxveil attack outputs/anonymize/anon --lists outputs/prepare/private/trials \\
-      --original-train outputs/prepare/public/attacker --original-test outputs/prepare/private/private \\
-      --out attacked/
+  voxveil attack outputs/ --systems anon,anon_dp --attackers ecapa,prosody --out attacked/
 """
 
 #: Sizes for an hour of speech or more; params of one's own: --set.
@@ -54,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder for results")
     where = parser.add_argument_group("where things are, if not in DIR")
     where.add_argument("--suffix", default="", help="ending of the anonymized data folders, e.g. _mcadams")
+    where.add_argument("--systems", default="", metavar="LIST", help="of a chain's outputs, by commas")
     where.add_argument("--lists", type=Path, metavar="DIR", help="enrol.scp and trials.txt")
     where.add_argument("--train", type=Path, metavar="DIR", help="anonymized training speech")
     where.add_argument("--original-train", type=Path, metavar="DIR", help="its originals")
@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
     from voxveil.attack.kinds import listed_kinds
     from voxveil.attack.layouts import find_external
     from voxveil.attack.running import Attack
+    from voxveil.config.fields import listed
     from voxveil.metrics.suite import SuiteOptions
     from voxveil.storage.atomic import write_json
     from voxveil.training.loop import use_threads
@@ -114,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
         train=args.train,
         original_test=args.original_test,
         original_train=args.original_train,
+        systems=listed(args.systems),
     )
     options = SuiteOptions(replicates=args.replicates, seed=args.seed)
     results = []

@@ -1,0 +1,56 @@
+"""The outputs of a finished chain as test sets, one for each system that was released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from voxveil.attack.external import External, TestSet
+from voxveil.corpus.split import Split
+from voxveil.corpus.trials import read_trials
+from voxveil.errors import InputError
+from voxveil.storage.done import require_done
+
+__all__ = ["is_chain", "open_chain_outputs"]
+
+#: The system that passes speech through; it is the original of every set, and no set of its own.
+_ORIGINAL = "original"
+
+
+def is_chain(folder: Path) -> bool:
+    """Return whether a folder holds what the stages prepare and anonymize write (``outputs/``)."""
+    return (folder / "anonymize").is_dir() and (folder / "prepare").is_dir()
+
+
+def open_chain_outputs(folder: Path, systems: Sequence[str] = ()) -> External:
+    """Return every released system with the originals beside it.
+
+    Args:
+        folder: ``outputs/`` of a chain; ``prepare`` and the systems' ``anonymize`` must be finished.
+        systems: Which ones; all but ``original`` unless given.
+
+    Raises:
+        InputError: A system is not there, or there is none.
+        IncompleteInputError: An output is unfinished or changed since.
+    """
+    there = sorted(path.name for path in (folder / "anonymize").iterdir() if path.is_dir())
+    known = [name for name in there if name != _ORIGINAL]
+    missing = [name for name in systems if name not in known]
+    if missing or not known:
+        raise InputError(
+            f"{folder / 'anonymize'}: no system {missing[0] if missing else ''}".rstrip()
+            + f" to attack; there is: {', '.join(known) or 'none'}"
+        )
+    public, private = folder / "prepare/public", folder / "prepare/private"
+    for part in (public, private):
+        require_done(part, part.name)
+    original, original_train = Split(private / "private"), Split(public / "attacker")
+    speaker_of = {item.id: item.speaker for item in original}
+    lists = read_trials(private / "trials", speaker_of)
+    sets = []
+    for name in systems or known:
+        released, attacker = (folder / "anonymize" / name / part for part in ("released", "attacker"))
+        for part in (released, attacker):
+            require_done(part, f"{name} {part.name}")
+        sets.append(TestSet(name, lists, Split(released), original, Split(attacker), original_train))
+    return External(f"outputs of a chain, systems {', '.join(systems or known)}", tuple(sets))
