@@ -162,6 +162,13 @@ def write_bundles(folder: Path, models: Path) -> None:
         finish(folder / name, "bundle", name)
 
 
+def made_bundles(folder: Path) -> Path:
+    """Write untrained models into ``folder/models``, bundles of them into ``folder/bundles``; return that."""
+    write_models(folder / "models")
+    write_bundles(folder / "bundles", folder / "models")
+    return folder / "bundles"
+
+
 def _described(model: Vocoder | AcousticModel) -> tuple[torch.nn.Module, dict[str, object]]:
     return model, model.describe()
 

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from made_corpora import vowel, write_corpus, write_params
-from made_speech import write_bundles, write_models
+from made_speech import made_bundles
 from voxveil.audio.io import SHORT_SAMPLES
 from voxveil.cli import main
 from voxveil.corpus.split import Split
@@ -66,8 +66,7 @@ def test_anonymize_keeps_the_length_of_the_shortest_recordings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
-    write_models(tmp_path / "models")
-    write_bundles(tmp_path / "bundles", tmp_path / "models")
+    made_bundles(tmp_path)
     (tmp_path / "in").mkdir()
     for samples in SAMPLES:
         soundfile.write(tmp_path / f"in/{samples}.wav", vowel(samples), 16_000)

@@ -13,7 +13,7 @@ import soundfile
 import torch
 
 from made_corpora import vowel
-from made_speech import write_bundles, write_models
+from made_speech import made_bundles
 from voxveil.audio.io import read_recording
 from voxveil.audio.mel import log_mel
 from voxveil.cli import main
@@ -41,8 +41,7 @@ def test_other_channels_are_averaged_and_outputs_are_mono(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str
 ) -> None:
     monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
-    write_models(tmp_path / "models")
-    write_bundles(tmp_path / "bundles", tmp_path / "models")
+    made_bundles(tmp_path)
     left, right = vowel(8_001), vowel(8_001, 190.0)
     soundfile.write(tmp_path / "in.wav", np.stack([left, right], axis=1), 16_000, subtype="FLOAT")
     words = [

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from made_corpora import vowel
-from made_speech import write_bundles, write_models
+from made_speech import made_bundles
 from voxveil.audio.io import read_recording
 from voxveil.cli import main
 from voxveil.corpus.librispeech import read_librispeech
@@ -53,8 +53,7 @@ def test_anonymize_finishes_three_and_reports_one(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
-    write_models(tmp_path / "models")
-    write_bundles(tmp_path / "bundles", tmp_path / "models")
+    made_bundles(tmp_path)
     shutil.move(corpus / "SPEAKERS.TXT", tmp_path)
     words = [str(corpus), str(tmp_path / "out"), "--model", str(tmp_path / "bundles/original")]
     assert main(["anonymize", *words]) == 2

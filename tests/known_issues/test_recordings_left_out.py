@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.cli import main
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles/original"
+    return made_bundles(folder) / "original"
 
 
 @pytest.fixture

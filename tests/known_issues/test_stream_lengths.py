@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from made_speech import write_bundles, write_models
+from made_speech import made_bundles
 from voxveil.anonymizer import Anonymizer
 from voxveil.audio.frames import frame_count
 from voxveil.audio.mel import log_mel
@@ -24,8 +24,7 @@ from voxveil.systems import System
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
+    made_bundles(folder)
     return folder
 
 

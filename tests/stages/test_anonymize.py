@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from made_speech import write_bundles, write_models, write_params, write_prepared
+from made_speech import made_bundles, write_params, write_prepared
 from voxveil.corpus.split import Split
 from voxveil.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.privacy.ledger import read_ledger, registered
@@ -24,8 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     write_prepared(folder / "prepare")
     write_prepared(folder / "secret", public=False)
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
+    made_bundles(folder)
     write_params(folder / "params.yaml")
     return folder
 

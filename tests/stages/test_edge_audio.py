@@ -17,7 +17,7 @@ import soundfile
 
 from made_corpora import vowel, write_params
 from made_hostile import GIVEN_FLAGS, GIVEN_REFUSED, SILENT, Hostile, write_hostile
-from made_speech import write_bundles, write_models
+from made_speech import made_bundles
 from voxveil.audio.io import SHORT_SAMPLES, read_recording
 from voxveil.cli import main
 from voxveil.corpus.split import Split
@@ -38,9 +38,7 @@ def hostile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles"
+    return made_bundles(folder)
 
 
 def refused_by_a_corpus(hostile: Hostile) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.anonymizer import Anonymizer
 from voxveil.audio.io import decode
 from voxveil.cli import main
@@ -25,9 +25,7 @@ from voxveil.systems import System
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles"
+    return made_bundles(folder)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.anonymizer import Anonymizer
 from voxveil.audio.frames import frame_count
 from voxveil.audio.io import decode, encode_flac
@@ -21,9 +21,7 @@ from voxveil.systems import System
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles"
+    return made_bundles(folder)
 
 
 @pytest.fixture(scope="module")

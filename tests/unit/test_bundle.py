@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from made_speech import SYSTEMS, write_bundles, write_models
+from made_speech import SYSTEMS, made_bundles, write_bundles, write_models
 from voxveil.bundle import SUMS, read_bundle, write_bundle
 from voxveil.errors import IncompleteInputError, InputError
 from voxveil.storage.atomic import read_json, write_json, write_text
@@ -17,9 +17,7 @@ from voxveil.storage.atomic import read_json, write_json, write_text
 
 @pytest.fixture
 def bundles(tmp_path: Path) -> Path:
-    write_models(tmp_path / "models")
-    write_bundles(tmp_path / "bundles", tmp_path / "models")
-    return tmp_path / "bundles"
+    return made_bundles(tmp_path)
 
 
 def test_what_was_written_is_read_back(bundles: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from made_speech import E, SystemParams, speak, write_bundles, write_models, write_speaker_model
+from made_speech import E, SystemParams, made_bundles, speak, write_speaker_model
 from voxveil.bundle import write_bundle
 from voxveil.cli import main
 from voxveil.corpus.kaldi import audio_source, read_kaldi
@@ -20,8 +20,7 @@ assert E  # the embedding size of the bundles below
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
+    made_bundles(folder)
     write_speaker_model(folder / "models/speaker")
     parts = {"pitch": folder / "models/pitch/plain", "content": folder / "models/content/plain"}
     parts |= {name: folder / "models" / name for name in ("speaker", "vocoder", "synthesis")}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.audio.io import decode
 from voxveil.cli import main
 from voxveil.errors import InputError
@@ -28,9 +28,7 @@ RECORDINGS = {"SPEAKER-61/interview-of-may.wav", "SPEAKER-61/second.flac", "SPEA
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles/anon_dp"
+    return made_bundles(folder) / "anon_dp"
 
 
 @pytest.fixture

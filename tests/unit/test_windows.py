@@ -11,7 +11,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.anonymizer import Anonymizer
 from voxveil.audio.frames import HOP, frame_count
 from voxveil.audio.mcadams import mcadams
@@ -25,9 +25,7 @@ from voxveil.systems import System
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles"
+    return made_bundles(folder)
 
 
 def windowed(bundles: Path, system: str, window: int) -> Anonymizer:

@@ -14,36 +14,10 @@ from voxveil.attack.rank import RankScores
 from voxveil.corpus.trials import TrialLists, write_trials
 from voxveil.storage.atomic import write_json, write_text
 
-__all__ = ["write_attack", "write_attack_files"]
+__all__ = ["write_attack"]
 
 
 def write_attack(
-    folder: Path,
-    conditions: Conditions,
-    lists: TrialLists,
-    scores: NDArray[np.float64],
-    ranks: RankScores,
-    speaker_of: Mapping[str, str],
-    *,
-    short_clips: int | None = None,
-    sex_of: Mapping[str, str] | None = None,
-    seed_eers: Sequence[float] = (),
-) -> None:
-    """Write ``ATTACKER/SCENARIO/`` below ``folder``; see :func:`write_attack_files`."""
-    write_attack_files(
-        Path(folder) / conditions.attacker / conditions.scenario,
-        conditions,
-        lists,
-        scores,
-        ranks,
-        speaker_of,
-        short_clips=short_clips,
-        sex_of=sex_of,
-        seed_eers=seed_eers,
-    )
-
-
-def write_attack_files(
     target: Path,
     conditions: Conditions,
     lists: TrialLists,
@@ -62,7 +36,7 @@ def write_attack_files(
     (what results by sex need), ``rank.npz`` and ``conditions.json``.
 
     Args:
-        target: The folder to write them in.
+        target: The folder to write them in, ``ATTACKER/SCENARIO``.
         conditions: What a row made from these scores must say.
         lists: Enrolments and trials.
         scores: (trials,) score of each trial.

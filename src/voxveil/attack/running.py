@@ -19,7 +19,7 @@ import numpy as np
 from voxveil import __version__
 from voxveil.attack.asv import Attacker, Conditions
 from voxveil.attack.external import TestSet, speech_digest
-from voxveil.attack.files import write_attack_files
+from voxveil.attack.files import write_attack
 from voxveil.attack.fusion import FUSION, Fusion, Part, fuse_attackers, hold_out
 from voxveil.attack.kinds import attacker_folder, load_attacker, seeds_of, train_attacker
 from voxveil.attack.rank import RankScores, draw_rank_protocol
@@ -207,7 +207,7 @@ class Attack:
 
     def _write(self, folder: Path, scored: Scored) -> None:
         speech = self.test.speech
-        write_attack_files(
+        write_attack(
             folder / scored.conditions.scenario,
             scored.conditions,
             self.test.lists,

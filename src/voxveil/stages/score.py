@@ -61,9 +61,10 @@ def run(context: StageContext) -> None:
         return Progress(f"score[{context.key}] {what}", total, "utterance").update
 
     for scored in run_scenarios(scenarios, progress):
+        conditions = scored.conditions
         write_attack(
-            context.outputs["scores"],
-            scored.conditions,
+            context.outputs["scores"] / conditions.attacker / conditions.scenario,
+            conditions,
             lists,
             scored.scores,
             scored.ranks,

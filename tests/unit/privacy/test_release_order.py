@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.audio.io import encode_flac
 from voxveil.cli import main
 from voxveil.privacy import SystemNoise, read_ledgers
@@ -20,9 +20,7 @@ from voxveil.privacy.register import FolderRegister
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("order")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
-    return folder / "bundles"
+    return made_bundles(folder)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from made_speech import speak, write_bundles, write_models
+from made_speech import made_bundles, speak
 from voxveil.anonymizer import Anonymizer
 from voxveil.audio.io import encode_flac
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, NoiseSource
@@ -24,8 +24,7 @@ Array = NDArray[np.float32]
 @pytest.fixture(scope="module")
 def anonymizer(tmp_path_factory: pytest.TempPathFactory) -> Anonymizer:
     folder = tmp_path_factory.mktemp("side")
-    write_models(folder / "models")
-    write_bundles(folder / "bundles", folder / "models")
+    made_bundles(folder)
     return Anonymizer.load(folder / "bundles" / "anon_dp")
 
 
