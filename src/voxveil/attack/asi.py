@@ -1,8 +1,10 @@
 """Automatic speaker identification (ASI) from released features, as in the DP anonymization paper.
 
 Who speaks, out of S known speakers, from pitch or content features alone. The attacker knows the
-mechanism: trained on features that went through it, stopped early on validation utterances, tested
-on one release of each test utterance. P_ASI is its error rate, 1 - accuracy; 1 - 1/S is chance.
+mechanism: trained on features that went through it, tested on one release of each test utterance. There
+are two, the paper's x-vector network, which keeps the weights that do best on validation utterances, and
+statistics with a shrunk covariance (:mod:`voxveil.attack.asi_statistics`); the one that names more counts.
+P_ASI is its error rate, 1 - accuracy; 1 - 1/S is chance.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from torch.nn import functional
 from voxveil.attack.asi_network import AsiNetwork, padded
 from voxveil.attack.asi_result import AsiResult
 from voxveil.attack.asi_split import AsiSplit
+from voxveil.attack.asi_statistics import StatisticsClassifier, utterance_statistics
 from voxveil.config.model import AsiParams
 from voxveil.errors import InputError
 from voxveil.pitch.scale import UNIT_MIN
@@ -35,6 +38,8 @@ Features: TypeAlias = Mapping[str, NDArray[Any]] | Callable[[str, int], NDArray[
 _VALIDATIONS = 40
 #: Smallest standard deviation of a feature over training frames, relative to the largest.
 _SMALLEST_SD = 1e-4
+#: Passes over the training utterances whose statistics are kept.
+_KEPT_PASSES = 4
 #: Utterances that are judged at once.
 _JUDGED = 64
 
@@ -58,7 +63,7 @@ def identify(
     name: str = "asi",
     sink: CurveSink | None = None,
 ) -> AsiResult:
-    """Train the attacker and test it.
+    """Train both attackers and test them.
 
     Args:
         features: A mapping gives every pass over the training utterances the same features. A function
@@ -76,6 +81,7 @@ def identify(
     """
     read = _Reader(features, params.group, name)
     items = split.labelled(split.training)
+    kept: dict[tuple[str, int], NDArray[np.float64]] = {}
     where = device()
     mean, sd = _statistics(read, [item for item, _ in items])
     with seeded(seed, name, "init"):
@@ -87,7 +93,10 @@ def identify(
         rng = stream(seed, name, "crops", step)
         for index, draw in _drawn(len(items), params.batch, step, seed, name):
             item, label = items[index]
-            rows.append(_crop(read(item, draw), params.crop_frames, rng))
+            found = read(item, draw)
+            if draw < _KEPT_PASSES:
+                kept[item, draw] = utterance_statistics(found)
+            rows.append(_crop(found, params.crop_frames, rng))
             labels.append(label)
         batch = torch.from_numpy(np.stack(rows)).to(where)
         target = torch.tensor(labels, device=where)
@@ -96,21 +105,38 @@ def identify(
         return functional.nll_loss(posteriors, target), {"accuracy": float(right)}
 
     stopping = EarlyStopping(
-        model, lambda: held.figures(model), judged="validation_loss", patience=params.patience
+        model, lambda: held.figures(model), judged="validation_miss", patience=params.patience
     )
     every = max(1, params.steps // _VALIDATIONS)
     plan = Plan(name, seed, params.steps, params.learning_rate, curve_every=every)
     curve = fit(model, loss_of_step, plan, sink=sink, watch=stopping)
     steps = stopping.restore()
     tested = _Judged(read, split.labelled(split.test), where)
-    right = tested.right(model)
+    rights = {"network": tested.right(model), "statistics": _right(items, kept, held, tested)}
+    counted = max(rights, key=lambda each: int(rights[each].sum()))
     classes = len(split.speakers)
     return AsiResult(
-        np.bincount(tested.labels[right], minlength=classes).astype(np.int64),
+        np.bincount(tested.labels[rights[counted]], minlength=classes).astype(np.int64),
         np.bincount(tested.labels, minlength=classes).astype(np.int64),
         steps,
         curve,
+        hits_by_attacker={each: int(right.sum()) for each, right in rights.items()},
     )
+
+
+def _right(
+    items: list[tuple[str, int]],
+    kept: Mapping[tuple[str, int], NDArray[np.float64]],
+    held: _Judged,
+    tested: _Judged,
+) -> NDArray[np.bool_]:
+    """Return which tested utterances the statistics of training and validation utterances name rightly."""
+    label_of = dict(items)
+    vectors = [*kept.values(), *held.statistics()]
+    labels = [*(label_of[item] for item, _ in kept), *held.labels.tolist()]
+    classifier = StatisticsClassifier(np.stack(vectors), labels)
+    distances = classifier.distances(np.stack(tested.statistics()))
+    return np.asarray(distances.argmin(axis=1) == tested.labels)
 
 
 class _Reader:
@@ -163,17 +189,28 @@ class _Judged:
                 result[chosen] = model(batch.to(self._where), mask.to(self._where)).cpu()
         return result
 
+    def statistics(self) -> list[NDArray[np.float64]]:
+        """Return the statistics of each utterance."""
+        return [utterance_statistics(row) for row in self._rows]
+
     def right(self, model: AsiNetwork) -> NDArray[np.bool_]:
         """Return which utterances are named rightly."""
         return np.asarray(self.posteriors(model).argmax(dim=1).numpy() == self.labels)
 
     def figures(self, model: AsiNetwork) -> dict[str, float]:
-        """Return loss (nat) and accuracy."""
+        """Return loss (nat), accuracy, and 1 - the mean reciprocal rank of the right speaker.
+
+        The last one judges: a network that knows its training utterances by heart is so sure of itself that
+        its loss grows while it ranks better, and accuracy counts too few utterances.
+        """
         posteriors, labels = self.posteriors(model), torch.from_numpy(self.labels)
-        right = (posteriors.argmax(dim=1) == labels).float().mean()
+        own = posteriors.gather(1, labels[:, None])
+        # Among equals in the middle, so that a constant network ranks as chance does.
+        ranks = 0.5 + 0.5 * ((posteriors > own).sum(dim=1) + (posteriors >= own).sum(dim=1))
         return {
-            "validation_accuracy": float(right),
+            "validation_accuracy": float((posteriors.argmax(dim=1) == labels).float().mean()),
             "validation_loss": float(functional.nll_loss(posteriors, labels)),
+            "validation_miss": 1.0 - float((1.0 / ranks).mean()),
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,9 @@ class AsiResult:
         speaker_hits: (S,) test trials of each speaker that named the speaker.
         speaker_trials: (S,) test trials of each speaker, at least 1.
         steps: Training steps of the weights that were tested.
-        curve: Points of loss, validation_loss and validation_accuracy over the steps.
+        curve: Points of loss and of the validation figures over the steps.
         draws: Attacks pooled in it, each on features drawn anew.
+        hits_by_attacker: Hits of each attacker; those above are of the one that has most.
     """
 
     speaker_hits: NDArray[np.int64]
@@ -34,6 +35,7 @@ class AsiResult:
     steps: int
     curve: list[dict[str, float]] = field(default_factory=list)
     draws: int = 1
+    hits_by_attacker: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def speakers(self) -> int:
@@ -74,6 +76,7 @@ class AsiResult:
             "ci95": [low, high],
             "draws": self.draws,
             "hits": self.hits,
+            "hits_by_attacker": dict(self.hits_by_attacker),
             "p_asi": 1.0 - self.accuracy,
             "p_asi_ci95": [1.0 - high, 1.0 - low],
             "speakers": self.speakers,
@@ -129,4 +132,5 @@ def pooled_results(results: Sequence[AsiResult]) -> AsiResult:
         max(result.steps for result in results),
         first.curve if len(results) == 1 else [],
         sum(result.draws for result in results),
+        {name: sum(r.hits_by_attacker[name] for r in results) for name in first.hits_by_attacker},
     )

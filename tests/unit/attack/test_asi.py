@@ -38,8 +38,10 @@ def test_positive_control_speakers_with_heights_of_their_own_are_found() -> None
     assert (result.speakers, result.trials, result.chance) == (12, 12, 1 / 12)
     assert result.ci95[0] > 2 * result.chance
     assert {"loss", "validation_loss", "validation_accuracy"} <= set(points[-1])
-    best = min(result.curve, key=lambda point: point["validation_loss"])
+    best = min(result.curve, key=lambda point: point["validation_miss"])
     assert result.steps == best["step"]
+    assert result.hits == max(result.hits_by_attacker.values())
+    assert result.to_json()["hits_by_attacker"] == result.hits_by_attacker
 
 
 def test_negative_control_nobody_is_found_where_nothing_tells() -> None:
@@ -143,3 +145,31 @@ def test_features_that_cannot_be_used_are_named(change, words: str) -> None:
     change(features)
     with pytest.raises(InputError, match=words):
         identify(features, SPLIT, SMALL, 5)
+
+
+def test_speakers_whom_the_network_learns_by_heart_are_found_by_their_statistics() -> None:
+    """Early stopping by the loss kept the first weights here, and what they missed passed for privacy."""
+    rng = np.random.default_rng(7)
+    utterances = made_utterances(24, 4)
+    voice = {speaker: 0.4 * rng.normal(size=40) for speaker in utterances}
+    features = {
+        item: (voice[speaker] + rng.normal(size=(60, 40))).astype(np.float32)
+        for speaker, items in utterances.items()
+        for item in items
+    }
+    result = identify(features, split_utterances(utterances, full=False, seed=5), SMALL, 5)
+    assert result.hits_by_attacker["statistics"] >= 20
+    assert result.hits == max(result.hits_by_attacker.values())
+
+
+def test_a_constant_network_ranks_as_chance_does() -> None:
+    from voxveil.attack.asi import _Judged, _Reader
+
+    items = [(f"u{k}", k) for k in range(5)]
+    features = {item: np.zeros((4, 3), np.float32) for item, _ in items}
+    model = AsiNetwork(torch.zeros(3), torch.ones(3), 8, 5).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    judged = _Judged(_Reader(features, 1, "asi"), items, torch.device("cpu"))
+    assert judged.figures(model)["validation_miss"] == pytest.approx(1 - 1 / 3)

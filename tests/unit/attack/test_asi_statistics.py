@@ -1,0 +1,53 @@
+"""Identification by statistics: the literal rule, and speakers whom a network that learns by heart misses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.covariance import ledoit_wolf
+
+from voxveil.attack.asi_statistics import StatisticsClassifier, utterance_statistics
+
+
+def test_statistics_are_means_deviations_and_for_few_dimensions_quantiles() -> None:
+    rng = np.random.default_rng(1)
+    wide, narrow = rng.normal(size=(7, 9)).astype(np.float32), rng.normal(size=(7, 2)).astype(np.float32)
+    assert np.allclose(utterance_statistics(wide), [*wide.mean(axis=0), *wide.std(axis=0)])
+    got = utterance_statistics(narrow)
+    assert got.shape == (14,)
+    columns = narrow.astype(np.float64).T
+    expected = [each.mean() for each in columns] + [each.std() for each in columns]
+    expected += [np.quantile(each, q) for q in (0.1, 0.25, 0.5, 0.75, 0.9) for each in columns]
+    assert np.allclose(got, expected)
+
+
+def test_distances_are_those_of_the_literal_rule() -> None:
+    rng = np.random.default_rng(2)
+    labels = np.repeat(np.arange(4), 5)
+    vectors = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.1] + labels[:, None]
+    vectors = np.column_stack([vectors, np.full(20, 7.0)])  # what never varies says nothing
+    tested = np.column_stack([rng.normal(size=(6, 3)), np.full(6, 9.0)])
+    scaled, asked = vectors[:, :3] / vectors[:, :3].std(axis=0), tested[:, :3] / vectors[:, :3].std(axis=0)
+    means = [scaled[labels == k].mean(axis=0) for k in range(4)]
+    covariance, _ = ledoit_wolf(
+        np.stack([v - means[k] for v, k in zip(scaled, labels, strict=True)]), assume_centered=True
+    )
+    literal = [[(x - m) @ np.linalg.solve(covariance, x - m) for m in means] for x in asked]
+    assert np.allclose(StatisticsClassifier(vectors, labels.tolist()).distances(tested), literal)
+
+
+def test_many_dimensions_and_few_utterances_are_no_obstacle() -> None:
+    rng = np.random.default_rng(3)
+    speakers = rng.normal(size=(30, 200))
+    labels = np.repeat(np.arange(30), 3)
+    classifier = StatisticsClassifier(speakers[labels] + rng.normal(size=(90, 200)), labels.tolist())
+    named = classifier.distances(speakers + rng.normal(size=(30, 200))).argmin(axis=1)
+    assert np.mean(named == np.arange(30)) > 0.9
+
+
+def test_whoever_says_nothing_is_named_by_chance() -> None:
+    rng = np.random.default_rng(4)
+    labels = np.repeat(np.arange(50), 4)
+    classifier = StatisticsClassifier(rng.normal(size=(200, 20)), labels.tolist())
+    named = classifier.distances(rng.normal(size=(500, 20))).argmin(axis=1)
+    assert np.mean(named == np.resize(np.arange(50), 500)) == pytest.approx(0.02, abs=0.025)
