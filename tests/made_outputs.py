@@ -214,7 +214,7 @@ def _scores(out: Path, name: str, made: Made, enrolments, trials, speaker_of, se
     state = "original" if made.kind == "original" else "anonymized"
     conditions = Conditions("ecapa", "semi_informed", state, state, state)
     lists = TrialLists(enrolments, tuple(Trial(*trial) for trial in trials))
-    write_attack(out, conditions, lists, scores, ranks, speaker_of, short_clips=0)
+    write_attack(out / "ecapa/semi_informed", conditions, lists, scores, ranks, speaker_of, short_clips=0)
     finish(out, "score", name)
 
 

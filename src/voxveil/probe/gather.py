@@ -36,8 +36,8 @@ PUBLISHED: dict[str, dict[str, str]] = {
 
 NOTES = (
     "P_ASI is the error of naming the speaker (mean over draws; intervals over speakers, of draw 1), by an",
-    "x-vector network or by statistics with a shrunk covariance, whichever names more. Its limit is the least",
-    "error of any attacker, proven: 1 - 1/S - sqrt(I/2), I the bound of an utterance.",
+    "x-vector network or by statistics with a shrunk covariance, whichever names more. Its limit is the",
+    "least error of any attacker, proven: 1 - 1/S - sqrt(I/2), I the bound of an utterance.",
     "Published: from the paper's figure 5 and text, at full size with its own extractors.",
 )
 

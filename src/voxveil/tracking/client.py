@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,12 @@ _QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIF
 
 #: Opens the experiment in the view of trained models, not of language-model traces.
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+
+
+#: What a schema migration says of a database in which an earlier one was killed.
+_HALF_MADE = re.compile(
+    r"(table|index) \S+ already exists|duplicate column name|no such table", re.IGNORECASE
+)
 
 
 class TrackingError(VoxveilError):
@@ -86,8 +93,21 @@ def connect(store: Store) -> Tracker:
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.ERROR)
     with _faults(store), _locked(store.lock):
+        if store.file is not None and not store.file.exists():
+            _make_database(store.file)
         client = MlflowClient(tracking_uri=store.uri)
         return Tracker(client, _experiment(client, store), store)
+
+
+def _make_database(path: Path) -> None:
+    """Make an empty SQLite database, which appears whole: MLflow cannot go on where it was stopped."""
+    from mlflow.tracking import MlflowClient
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    MlflowClient(tracking_uri=f"sqlite:///{partial}").search_experiments(max_results=1)
+    partial.replace(path)
 
 
 def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -151,6 +171,11 @@ def _faults(store: Store) -> Iterator[None]:
     except VoxveilError:
         raise
     except Exception as error:  # requests, SQLAlchemy, sqlite3, MLflow and OS errors: all mean "away"
+        if store.file is not None and _HALF_MADE.search(str(error)):
+            raise TrackingError(
+                f"MLflow at {store.shown}: the database is half made or half upgraded; remove {store.file} if"
+                " it holds no runs, else take its backup; 'voxveil track sync' then sends finished results"
+            ) from error
         detail = store.redact(str(error)) or type(error).__name__
         raise TrackingError(f"MLflow at {store.shown}: {detail}") from error
 

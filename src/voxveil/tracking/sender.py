@@ -55,10 +55,12 @@ def send(training: Line, lines: queue.SimpleQueue[Line]) -> None:
     Raises:
         VoxveilError: MLflow is missing, away or refuses.
     """
-    tracker = connect(resolve_store())
     points, status = _take(lines)
     if not points:
-        return  # nothing was trained: the identity, or the original system
+        # Nothing was trained: the identity, or the original system. The stage kills this process, so there
+        # must be no contact yet: a database that is being made would stay half made.
+        return
+    tracker = connect(resolve_store())
     run_id, sent = _open(tracker, training)
     with system_metrics(run_id, tracker.store.uri):
         _log(tracker, run_id, training["stage"], points, sent)

@@ -39,6 +39,11 @@ class Store:
     lock: Path | None
 
     @property
+    def file(self) -> Path | None:
+        """The file of a SQLite store; None for a server."""
+        return None if self.lock is None else self.lock.with_name(self.lock.name.removesuffix(".lock"))
+
+    @property
     def shown(self) -> str:
         """The URI without credentials, for messages."""
         return _without_credentials(self.uri)

@@ -151,7 +151,7 @@ def write(folder: Path) -> Path:
     scores = score_trials(vectors, ENROLMENTS, [(t.enrolment, t.utterance) for t in lists.trials])
     ranks = score_ranks(vectors, draw_rank_protocol(ENROLMENTS, SPEAKER_OF, 2, seed=1))
     conditions = Conditions("ecapa", "semi_informed", "anonymized", "anonymized", "anonymized")
-    write_attack(folder, conditions, lists, scores, ranks, SPEAKER_OF, short_clips=1)
+    write_attack(folder / "ecapa/semi_informed", conditions, lists, scores, ranks, SPEAKER_OF, short_clips=1)
     return folder / "ecapa" / "semi_informed"
 
 

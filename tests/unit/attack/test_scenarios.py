@@ -9,7 +9,7 @@ import pytest
 
 from voxveil.attack.asv import Conditions
 from voxveil.attack.backends import Cosine
-from voxveil.attack.files import write_attack_files
+from voxveil.attack.files import write_attack
 from voxveil.attack.fusion import fit_fusion
 from voxveil.attack.rank import draw_rank_protocol
 from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios
@@ -78,7 +78,7 @@ def quiet(what: str, total: int):
 
 def evaluated(folder: Path, scored: Scored) -> dict:
     place = folder / scored.conditions.attacker / scored.conditions.scenario
-    write_attack_files(
+    write_attack(
         place, scored.conditions, LISTS, scored.scores, scored.ranks, SPEAKER_OF, sex_of=SEX_OF,
         seed_eers=scored.seed_eers,
     )  # fmt: skip
