@@ -28,11 +28,13 @@ from voxveil.seeding import stream
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 from voxveil.training.stopping import EarlyStopping
 
-__all__ = ["Features", "identify", "pitch_features"]
+__all__ = ["Describe", "Features", "identify", "pitch_features"]
 
 #: Features (K, D) of each utterance, or a function of (utterance, draw): draw d is that of the d-th pass
 #: over the training utterances, so a fresh one for each means noise drawn anew.
 Features: TypeAlias = Mapping[str, NDArray[Any]] | Callable[[str, int], NDArray[Any]]
+#: Statistics (D,) of the features (K, D) of an utterance.
+Describe: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 
 #: Validations in ``AsiParams.steps`` steps.
 _VALIDATIONS = 40
@@ -61,6 +63,7 @@ def identify(
     seed: int,
     *,
     name: str = "asi",
+    describe: Describe = utterance_statistics,
     sink: CurveSink | None = None,
 ) -> AsiResult:
     """Train both attackers and test them.
@@ -74,6 +77,7 @@ def identify(
         params: Sizes and steps.
         seed: The run's seed.
         name: Names the random streams, progress and errors, e.g. ``asi[pitch-dp]``.
+        describe: What statistics the second attacker takes of an utterance's features.
         sink: Told each point of the curve.
 
     Raises:
@@ -95,7 +99,7 @@ def identify(
             item, label = items[index]
             found = read(item, draw)
             if draw < _KEPT_PASSES:
-                kept[item, draw] = utterance_statistics(found)
+                kept[item, draw] = describe(found)
             rows.append(_crop(found, params.crop_frames, rng))
             labels.append(label)
         batch = torch.from_numpy(np.stack(rows)).to(where)
@@ -112,7 +116,7 @@ def identify(
     curve = fit(model, loss_of_step, plan, sink=sink, watch=stopping)
     steps = stopping.restore()
     tested = _Judged(read, split.labelled(split.test), where)
-    rights = {"network": tested.right(model), "statistics": _right(items, kept, held, tested)}
+    rights = {"network": tested.right(model), "statistics": _right(items, kept, held, tested, describe)}
     counted = max(rights, key=lambda each: int(rights[each].sum()))
     classes = len(split.speakers)
     return AsiResult(
@@ -129,13 +133,14 @@ def _right(
     kept: Mapping[tuple[str, int], NDArray[np.float64]],
     held: _Judged,
     tested: _Judged,
+    describe: Describe,
 ) -> NDArray[np.bool_]:
     """Return which tested utterances the statistics of training and validation utterances name rightly."""
     label_of = dict(items)
-    vectors = [*kept.values(), *held.statistics()]
+    vectors = [*kept.values(), *held.described(describe)]
     labels = [*(label_of[item] for item, _ in kept), *held.labels.tolist()]
     classifier = StatisticsClassifier(np.stack(vectors), labels)
-    distances = classifier.distances(np.stack(tested.statistics()))
+    distances = classifier.distances(np.stack(tested.described(describe)))
     return np.asarray(distances.argmin(axis=1) == tested.labels)
 
 
@@ -189,9 +194,9 @@ class _Judged:
                 result[chosen] = model(batch.to(self._where), mask.to(self._where)).cpu()
         return result
 
-    def statistics(self) -> list[NDArray[np.float64]]:
+    def described(self, describe: Describe) -> list[NDArray[np.float64]]:
         """Return the statistics of each utterance."""
-        return [utterance_statistics(row) for row in self._rows]
+        return [describe(row) for row in self._rows]
 
     def right(self, model: AsiNetwork) -> NDArray[np.bool_]:
         """Return which utterances are named rightly."""

@@ -12,26 +12,37 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["StatisticsClassifier", "utterance_statistics"]
+__all__ = ["StatisticsClassifier", "pitch_statistics", "utterance_statistics"]
 
-#: Features of so few dimensions are described by quantiles too.
-_FEW = 8
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+#: Share of voiced frames from which on a group of them counts as voiced.
+_VOICED = 0.5
 #: A statistic that varies less, relative to the one that varies most, is left out.
 _SMALLEST_SD = 1e-9
 
 
 def utterance_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return (2 D,) mean and standard deviation over the frames; (7 D,) with five quantiles where D <= 8.
+    """Return (2 D,) mean and standard deviation over the frames.
 
     Args:
         features: (K, D), K >= 1.
     """
     value = np.asarray(features, np.float64)
-    parts = [value.mean(axis=0), value.std(axis=0)]
-    if value.shape[1] <= _FEW:
-        parts += list(np.quantile(value, _QUANTILES, axis=0))
-    return np.concatenate(parts)
+    return np.concatenate([value.mean(axis=0), value.std(axis=0)])
+
+
+def pitch_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return (8,) mean, deviation and five quantiles of the pitch where there is one, and the share voiced.
+
+    Args:
+        features: (K, 2) pitch and voicing, as :func:`voxveil.attack.asi.pitch_features` makes them.
+    """
+    value = np.asarray(features, np.float64)
+    pitch, voicing = value[:, 0], value[:, 1]
+    heard = pitch[voicing >= _VOICED]
+    if not len(heard):
+        heard = pitch
+    return np.array([heard.mean(), heard.std(), *np.quantile(heard, _QUANTILES), voicing.mean()])
 
 
 class StatisticsClassifier:

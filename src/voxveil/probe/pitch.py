@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.attack.asi import pitch_features
+from voxveil.attack.asi_statistics import pitch_statistics
 from voxveil.config import Params
 from voxveil.corpus.split import Split, Utterance
 from voxveil.errors import InputError
@@ -98,7 +99,14 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
         return fresh[place]
 
     name = f"asi[pitch-{variant}-{draw}]"
-    result["asi"] = identified(split, features, lambda item: Cost(released[item].loss, 1), params, name)
+    result["asi"] = identified(
+        split,
+        features,
+        lambda item: Cost(released[item].loss, 1),
+        params,
+        name,
+        describe=pitch_statistics,
+    )
     return result
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from voxveil.attack.asi import identify
+from voxveil.attack.asi import Describe, identify
 from voxveil.attack.asi_split import split_utterances
+from voxveil.attack.asi_statistics import utterance_statistics
 from voxveil.config import Params
 from voxveil.corpus.split import Split
 from voxveil.probe.facts import Cost, accuracy_limit
@@ -22,6 +23,8 @@ def identified(
     cost: Callable[[str], Cost],
     params: Params,
     name: str,
+    *,
+    describe: Describe = utterance_statistics,
 ) -> dict[str, Any]:
     """Attack the speakers of a public split and set the result beside what is proven.
 
@@ -32,12 +35,13 @@ def identified(
         cost: Of releasing an utterance.
         params: ``asi`` and the seed.
         name: Names the random streams and errors.
+        describe: Statistics of an utterance's features, for the attacker without a network.
     """
     by_speaker: dict[str, list[str]] = {}
     for utterance in split:
         by_speaker.setdefault(utterance.speaker, []).append(utterance.id)
     chosen = split_utterances(by_speaker, full=params.asi.full, seed=params.base.seed)
-    found = identify(features, chosen, params.asi, params.base.seed, name=name)
+    found = identify(features, chosen, params.asi, params.base.seed, name=name, describe=describe)
     tested = [cost(item) for items in chosen.test.values() for item in items]
     return {
         **found.to_json(),

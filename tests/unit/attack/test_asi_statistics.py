@@ -6,19 +6,23 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
 
-from voxveil.attack.asi_statistics import StatisticsClassifier, utterance_statistics
+from voxveil.attack.asi_statistics import StatisticsClassifier, pitch_statistics, utterance_statistics
 
 
-def test_statistics_are_means_deviations_and_for_few_dimensions_quantiles() -> None:
-    rng = np.random.default_rng(1)
-    wide, narrow = rng.normal(size=(7, 9)).astype(np.float32), rng.normal(size=(7, 2)).astype(np.float32)
-    assert np.allclose(utterance_statistics(wide), [*wide.mean(axis=0), *wide.std(axis=0)])
-    got = utterance_statistics(narrow)
-    assert got.shape == (14,)
-    columns = narrow.astype(np.float64).T
-    expected = [each.mean() for each in columns] + [each.std() for each in columns]
-    expected += [np.quantile(each, q) for q in (0.1, 0.25, 0.5, 0.75, 0.9) for each in columns]
-    assert np.allclose(got, expected)
+def test_statistics_are_means_and_deviations() -> None:
+    features = np.random.default_rng(1).normal(size=(7, 9)).astype(np.float32)
+    expected = [*features.mean(axis=0), *features.std(axis=0)]
+    assert np.allclose(utterance_statistics(features), expected, atol=1e-6)
+
+
+def test_statistics_of_pitch_are_those_of_voiced_frames() -> None:
+    pitch, voicing = [0.0, 0.4, 0.6, 0.0, 0.8], [0.0, 1.0, 1.0, 0.2, 1.0]
+    got = pitch_statistics(np.array([pitch, voicing], np.float32).T)
+    heard = [0.4, 0.6, 0.8]
+    expected = [0.6, np.std(heard), *np.quantile(heard, (0.1, 0.25, 0.5, 0.75, 0.9)), 3.2 / 5]
+    assert np.allclose(got, expected, atol=1e-6)
+    unvoiced = pitch_statistics(np.zeros((4, 2), np.float32))
+    assert np.array_equal(unvoiced, np.zeros(8))
 
 
 def test_distances_are_those_of_the_literal_rule() -> None:
