@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from made_speech import write_speech  # noqa: E402
+from voxveil.asr.train import train_recognizer  # noqa: E402
 from voxveil.config import Params  # noqa: E402
 from voxveil.config.compose import compose  # noqa: E402
 from voxveil.config.model import TrainVocoderParams  # noqa: E402
@@ -121,6 +122,16 @@ def others(params: Params, split: Split, folder: Path) -> None:
         kept["acoustic"], _ = train_acoustic(data, utterances, one, "anon_dp", 1)
         return f"{count(kept['acoustic']) / 1e6:.1f} M parameters"
 
+    def conformer() -> str:
+        one = replace(params.asr, steps=1, pieces=0, patience=0, batch_seconds=30)
+        trained = train_recognizer(utterances, split.audio, one, name="asr", seed=1)
+        kept["asr"] = trained.recognizer
+        return f"{count(trained.recognizer._network) / 1e6:.1f} M parameters, {trained.utterances} utterances"
+
+    def heard() -> str:
+        words = kept["asr"].transcribe(split.audio(utterances[0].id), beam=params.asr.beam)
+        return f"beam {params.asr.beam}, {len(words)} letters"
+
     def whole() -> str:
         audio, item = split.audio(utterances[0].id), utterances[0]
         features = kept["system"].release_features(audio, split.f0(item.id), PublicNoise(1, "full"))
@@ -135,6 +146,8 @@ def others(params: Params, split: Split, folder: Path) -> None:
     timed("speaker encoder: one step", speaker)
     timed("acoustic model: one step", acoustic)
     timed("anon_dp: one utterance", whole)
+    timed("conformer: one step", conformer)
+    timed("conformer: one utterance", heard)
 
 
 def count(model: torch.nn.Module) -> int:

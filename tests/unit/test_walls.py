@@ -37,6 +37,7 @@ LAYERS = (
     ("pitch", "content", "speaker"),
     ("systems",),
     ("synthesis", "metrics", "attack", "utility", "decoding", "audit"),
+    ("asr",),
     ("bundle", "naming", "listing", "data_folder"),
     ("recordings",),
     ("anonymizer", "windows", "job_targets", "long_jobs", "report"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ EPILOG = """examples:
       --public outputs/prepare/public --model outputs/train_content/sharp-10 --out probe/
   voxveil probe gather outputs/probe --out results/     # table, figures, results.json
   voxveil probe utility --system anon --out utility/    # U_ASR: trained on and heard, 2 x 2
+  voxveil probe utility --system anon --out utility/ --recognizer conformer    # words, by section asr
 """
 
 
@@ -55,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--out", type=Path, required=True)
     utility = actions.add_parser("utility", help="U_ASR: trained on original or anonymized speech, 2 x 2")
     utility.add_argument("--system", required=True, help="an anonymized system whose outputs are there")
+    utility.add_argument(
+        "--recognizer", choices=("hybrid", "conformer"), help="who judges (probe.recognizer unless told)"
+    )
     utility.add_argument("--params", type=Path, default=Path("params.yaml"))
     utility.add_argument("--outputs", type=Path, default=Path("outputs"), help="of the chain (%(default)s)")
     utility.add_argument("--out", type=Path, required=True, metavar="DIR")
@@ -76,12 +81,15 @@ def run(args: argparse.Namespace) -> int:
 def _utility(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
     from voxveil.corpus.split import Split
-    from voxveil.probe.utility import Speeches, format_utility, utility_table
-    from voxveil.storage.atomic import whole_directory, write_json
-    from voxveil.storage.done import finish, require_done
+    from voxveil.probe.speeches import Speeches
+    from voxveil.probe.utility import format_utility, utility_table
+    from voxveil.storage.atomic import write_json
+    from voxveil.storage.done import DONE, finish, require_done
     from voxveil.training.loop import use_threads
 
     params = load_params(args.params)
+    if args.recognizer:
+        params = replace(params, probe=replace(params.probe, recognizer=args.recognizer))
     if args.system not in params.systems:
         raise ParamsError(
             f"{args.params}: no system {args.system!r}; known: {', '.join(params.systems) or 'none'}"
@@ -102,10 +110,11 @@ def _utility(args: argparse.Namespace) -> int:
         Split(places["private"] / "private"),
         Split(places["released"]),
     )
-    table = utility_table(speeches, params)
-    with whole_directory(args.out) as folder:
-        write_json(folder / "u_asr.json", {**table, "system": args.system})
-        finish(folder, "probe_utility", args.system)
+    table = utility_table(speeches, params, args.out / "recognizers")
+    # Trained recognizers are kept there, so the folder is not replaced; unfinished until the last line.
+    (args.out / DONE).unlink(missing_ok=True)
+    write_json(args.out / "u_asr.json", {**table, "system": args.system})
+    finish(args.out, "probe_utility", args.system)
     print(format_utility(table))
     return 0
 
@@ -223,8 +232,6 @@ def run_experiment(folder: Path, scale: str, changes: Sequence[str], draws: int 
 
 def _from_here(params: Params) -> Params:
     """Return the parameters with a relative corpus made absolute: the experiment runs in its own folder."""
-    from dataclasses import replace
-
     source = params.prepare.source
     if source == "embedded":
         return params

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-__all__ = ["knob", "listed", "table"]
+from voxveil.errors import ParamsError
+
+__all__ = ["knob", "listed", "speeds_of", "table"]
 
 
 def knob(
@@ -39,3 +41,25 @@ def table(doc: str) -> Any:
 def listed(text: str) -> tuple[str, ...]:
     """Return the names in a list that is separated by commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def speeds_of(text: str, path: str) -> tuple[float, ...]:
+    """Return the playing speeds that a parameter lists.
+
+    Args:
+        text: Numbers, separated by commas.
+        path: Dotted path of the parameter, for errors.
+
+    Raises:
+        ParamsError: One is no number from 0.5 to 2, there are two alike, or 1 is not among them.
+    """
+    words = listed(text)
+    try:
+        speeds = tuple(float(word) for word in words)
+    except ValueError:
+        speeds = ()
+    if not speeds or any(not 0.5 <= speed <= 2.0 for speed in speeds):
+        raise ParamsError(f"{path}: must be numbers from 0.5 to 2 by commas, got {text!r}")
+    if len(set(speeds)) < len(speeds) or 1.0 not in speeds:
+        raise ParamsError(f"{path}: must hold 1 and nothing twice, got {text!r}")
+    return speeds

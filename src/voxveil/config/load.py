@@ -13,7 +13,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
+from voxveil.config.asr import AsrParams
 from voxveil.config.features import ContentVariant
+from voxveil.config.fields import speeds_of
 from voxveil.config.model import Params
 from voxveil.errors import ParamsError
 
@@ -178,6 +180,16 @@ def _check_rho(variant: ContentVariant, where: str) -> None:
         raise ParamsError(f"{where}.rho: is of the mechanism gaussian alone; must be 0, got {variant.rho:g}")
 
 
+def _check_asr(asr: AsrParams) -> None:
+    if asr.width % 2 or asr.width % asr.heads:
+        raise ParamsError(
+            f"asr.width: must be a multiple of 2 and of asr.heads ({asr.heads}), got {asr.width}"
+        )
+    if asr.kernel % 2 == 0:
+        raise ParamsError(f"asr.kernel: must be odd, got {asr.kernel}")
+    speeds_of(asr.speeds, "asr.speeds")
+
+
 def _check_references(params: Params) -> None:
     for section, variants in (
         ("train_pitch", params.train_pitch.variants),
@@ -197,6 +209,7 @@ def _check_references(params: Params) -> None:
         raise ParamsError(
             f"train_vocoder.discriminator: must be a multiple of 4, got {params.train_vocoder.discriminator}"
         )
+    _check_asr(params.asr)
     for name, system in params.systems.items():
         if system.mcadams_low > system.mcadams_high:
             raise ParamsError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from voxveil.config.asr import AsrParams
 from voxveil.config.features import TrainContentParams, TrainPitchParams
 from voxveil.config.fields import knob, table
 from voxveil.config.networks import (
@@ -113,10 +114,21 @@ class AsiParams:
 
 @dataclass(frozen=True)
 class ProbeParams:
-    """What is decoded from features alone; no stage reads it."""
+    """What is decoded from features alone, and how U_ASR is measured; no stage reads it."""
 
     words: bool = knob(False, "decode words with lexicon and n-gram (English; needs transcripts)")
     tuning: int = knob(24, "training utterances that the decoders' acoustic scales are chosen on", low=1)
+    recognizer: str = knob(
+        "hybrid",
+        "of U_ASR: phones by an acoustic model (mini size), or words by section asr (full size)",
+        one_of=("hybrid", "conformer"),
+    )
+    largest_errors: float = knob(
+        90.0,
+        "% wrong of original speech: more, and what was trained on it for U_ASR is set up wrongly; 100 = off",
+        above=0,
+        high=100,
+    )
 
 
 @dataclass(frozen=True)
@@ -244,4 +256,5 @@ class Params:
     report: ReportParams = field(default_factory=ReportParams)
     asi: AsiParams = field(default_factory=AsiParams)
     probe: ProbeParams = field(default_factory=ProbeParams)
+    asr: AsrParams = field(default_factory=AsrParams)
     gate: GateParams = field(default_factory=GateParams)

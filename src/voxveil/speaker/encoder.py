@@ -14,7 +14,6 @@ clip is embedded by itself, without padding, so what is embedded beside it canno
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from voxveil.speaker.xvector import XVectorNetwork
 from voxveil.storage.atomic import read_json, write_bytes, write_json
 from voxveil.training.checkpoint import load_model, model_bytes
 from voxveil.training.loop import device
+from voxveil.training.placeholders import remove_placeholders
 
 __all__ = [
     "ARCHITECTURES",
@@ -202,10 +202,6 @@ def _unit(vector: torch.Tensor) -> NDArray[np.float32]:
 def _ecapa_class() -> type[nn.Module]:
     from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
 
-    # SpeechBrain leaves place-holders for renamed modules in sys.modules that raise ImportError when
-    # anybody walking over all modules asks for an attribute (inspect does, and so does Hypothesis).
-    for name, module in list(sys.modules.items()):
-        if name.startswith("speechbrain.") and type(module).__name__ == "DeprecatedModuleRedirect":
-            del sys.modules[name]
+    remove_placeholders()
     network: type[nn.Module] = ECAPA_TDNN
     return network

@@ -67,29 +67,31 @@ def test_what_is_trained_on_is_what_is_understood(
         assert low <= cell["u_asr"] <= high
         assert cell["speakers"] == 4
     assert "normalisation" in found
+    assert found["recognizer"].startswith("hybrid")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith("U_ASR by phones")
     assert [line.split()[0] for line in shown[3:5]] == ["original", "anonymized"]
 
 
 def test_u_asr_is_not_clipped() -> None:
-    from voxveil.probe.utility import _u_asr
+    from voxveil.probe.speeches import u_asr
 
-    found = _u_asr({"value": 140.0, "ci95": [120.0, 160.0]})
+    found = u_asr({"value": 140.0, "ci95": [120.0, 160.0]})
     assert (found["u_asr"], found["u_asr_ci95"]) == (-40.0, [-60.0, -20.0])
-    assert _u_asr({"value": None, "ci95": None})["u_asr"] is None
+    assert u_asr({"value": None, "ci95": None})["u_asr"] is None
 
 
 def test_speech_of_another_length_is_refused(outputs: Path, tmp_path: Path) -> None:
     from voxveil.errors import IncompleteInputError
-    from voxveil.probe.utility import Speeches, utility_table
+    from voxveil.probe.speeches import Speeches
+    from voxveil.probe.utility import utility_table
 
     private = Split(outputs / "prepare/private/private")
     short = turned(private.folder, tmp_path / "short", cut=400)
     public, made = Split(outputs / "prepare/public/attacker"), outputs / "anonymize/anon"
     speeches = Speeches(public, Split(made / "attacker"), private, Split(short))
     with pytest.raises(IncompleteInputError, match="phone timing does not fit"):
-        utility_table(speeches, load_params(outputs / "params.yaml"))
+        utility_table(speeches, load_params(outputs / "params.yaml"), tmp_path / "kept")
 
 
 def test_a_recognizer_that_knows_nothing_is_a_setup_fault() -> None:
@@ -98,8 +100,9 @@ def test_a_recognizer_that_knows_nothing_is_a_setup_fault() -> None:
 
     cell = {"phones": {"value": 97.0}, "words": None}
     with pytest.raises(InputError, match=r"97\.0 % errors in phones of original speech"):
-        _require_sane(cell)
-    _require_sane({"phones": {"value": 60.0}, "words": None})
+        _require_sane(cell, 90.0)
+    _require_sane(cell, 100.0)
+    _require_sane({"phones": {"value": 60.0}, "words": None}, 90.0)
 
 
 def test_a_noisy_recognizer_is_refused(

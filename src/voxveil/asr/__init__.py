@@ -1,0 +1,1 @@
+"""The full-size recognizer: a conformer that spells, by CTC and attention, what it hears."""

@@ -1,0 +1,18 @@
+"""What importing SpeechBrain leaves behind."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["remove_placeholders"]
+
+
+def remove_placeholders() -> None:
+    """Take SpeechBrain's place-holders for renamed modules out of ``sys.modules``; call it after an import.
+
+    They raise ImportError when anybody walking over all modules asks for an attribute (inspect does, and so
+    does Hypothesis).
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("speechbrain.") and type(module).__name__ == "DeprecatedModuleRedirect":
+            del sys.modules[name]
