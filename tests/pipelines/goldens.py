@@ -17,7 +17,8 @@ ROOT = HERE.parents[1]
 SCALES = ("tiny", "quickstart")
 CHAIN = "train_and_evaluate"
 #: Every file that is kept: pipeline and scale.
-KEPT = (*((CHAIN, scale) for scale in SCALES), ("retrain", "tiny"), ("evaluate_external", "tiny"))
+OTHERS = ("retrain", "evaluate_external", "evaluate_external_audio")
+KEPT = (*((CHAIN, scale) for scale in SCALES), *((name, "tiny") for name in OTHERS))
 
 
 def compiled(scale: str, name: str = CHAIN) -> str:

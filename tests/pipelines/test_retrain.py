@@ -44,7 +44,7 @@ def pipeline() -> Pipeline:
 
 
 def test_equals_the_reviewed_files() -> None:
-    for name in ("retrain", "evaluate_external"):
+    for name in goldens.OTHERS:
         assert goldens.golden("tiny", name).read_text(encoding="utf-8") == goldens.compiled("tiny", name), (
             "the pipeline changed: run 'python tests/pipelines/goldens.py' and review the difference"
         )

@@ -152,7 +152,10 @@ def _params(args: argparse.Namespace) -> TrainAttackerParams:
         values["wavlm"] = args.wavlm
     if args.fuse:
         values["fusion_speakers"] = args.fuse
-    return parse_section(TrainAttackerParams, values, "train_attacker")
+    params = parse_section(TrainAttackerParams, values, "train_attacker")
+    if params.gpus > 1:
+        raise ParamsError(f"train_attacker.gpus: must be 1 for 'voxveil attack', got {params.gpus}")
+    return params
 
 
 def _run(attack: Attack, kind: str, wanted: int, options: SuiteOptions) -> dict[str, int]:
@@ -190,33 +193,29 @@ def _judge(
     attack: Attack, kinds: list[str], options: SuiteOptions, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Evaluate every attack on a set, write its full JSON and figures; return what is shown of it."""
+    from voxveil.attack.judging import judge_set
     from voxveil.attack.running import attack_folders
     from voxveil.attack.table import MATRIX
-    from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
     from voxveil.storage.atomic import write_json
 
-    out = args.out / "results" / attack.test.name
-    attacks = []
-    folders = [folder for folder in attack_folders(attack.scores) if folder.parent.name in kinds]
-    order = list(MATRIX)
-    for folder in sorted(folders, key=lambda path: (kinds.index(path.parent.name), order.index(path.name))):
-        full, shown = evaluate_attack(folder, options)
+    def keep(folder: Path, full: dict[str, Any], shown: dict[str, Any]) -> None:
+        out = args.out / "results" / attack.test.name
         write_json(out / f"{shown['attacker']}-{shown['scenario']}.json", full)
-        attacks.append(shown)
         if not args.no_figures and shown["scenario"] == "semi_informed":
             _figures(folder, args.out / "figures" / attack.test.name / shown["attacker"])
-    add_convergence_warnings(attacks)
+
+    order = list(MATRIX)
+    folders = [folder for folder in attack_folders(attack.scores) if folder.parent.name in kinds]
+    folders.sort(key=lambda path: (kinds.index(path.parent.name), order.index(path.name)))
+    speakers = {"train": len(attack.test.train.speakers), "test": len(attack.test.lists.enrolments)}
+    result = judge_set(attack.test.name, folders, speakers, options, keep)
     if not args.no_figures:
         from voxveil.metrics.attack_plots import attack_matrix_figure
         from voxveil.metrics.plots import save_figure
 
-        save_figure(attack_matrix_figure(attacks), args.out / "figures" / attack.test.name / "matrix.png")
-    return {
-        "set": attack.test.name,
-        "attacks": attacks,
-        "independent": independent_disclosure(attacks),
-        "speakers": {"train": len(attack.test.train.speakers), "test": len(attack.test.lists.enrolments)},
-    }
+        figure = attack_matrix_figure(result["attacks"])
+        save_figure(figure, args.out / "figures" / attack.test.name / "matrix.png")
+    return result
 
 
 def _figures(folder: Path, out: Path) -> None:

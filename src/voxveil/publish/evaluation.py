@@ -17,7 +17,9 @@ from voxveil.tracking.store import resolve_store
 __all__ = ["publish_evaluation"]
 
 
-def publish_evaluation(result: Mapping[str, Any], attacker: str, scenario: str, options: SuiteOptions) -> str:
+def publish_evaluation(
+    result: Mapping[str, Any], attacker: str, scenario: str, options: SuiteOptions, *, dataset: str = ""
+) -> str:
     """Log a result as one run and return its id; the same result sent twice is the same run.
 
     Args:
@@ -25,6 +27,7 @@ def publish_evaluation(result: Mapping[str, Any], attacker: str, scenario: str, 
         attacker: Attacker's name.
         scenario: What the attacker knows.
         options: How it was evaluated.
+        dataset: Name of the set that was attacked, where there is one.
 
     Raises:
         TrackingError: The store is away or refuses.
@@ -36,6 +39,8 @@ def publish_evaluation(result: Mapping[str, Any], attacker: str, scenario: str, 
         "replicates": str(options.replicates),
         "seed": str(options.seed),
     }
+    if dataset:
+        settings["dataset"] = dataset
     key = hashlib.sha256(dump_json([result, settings]).encode()).hexdigest()
     tracker = connect(resolve_store())
     from mlflow.entities import Metric, Param
@@ -50,7 +55,7 @@ def publish_evaluation(result: Mapping[str, Any], attacker: str, scenario: str, 
         run = client.create_run(
             tracker.experiment_id,
             tags={**tags, **common_tags()},
-            run_name=f"evaluate {attacker} {scenario}",
+            run_name=" ".join(word for word in ("evaluate", dataset, attacker, scenario) if word),
         )
         run_id = str(run.info.run_id)
         now = int(time.time() * 1000)

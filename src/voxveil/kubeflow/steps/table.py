@@ -48,6 +48,22 @@ STEPS: tuple[StageSpec, ...] = (
         cacheable=False,
     ),
     StageSpec(
+        "attack_external",
+        "attack somebody else's anonymized speech: train the attackers on it, score its trials",
+        (),
+        (Port("scores", "Dataset", "private"),),
+        torch=True,
+        gpu=True,
+        cacheable=False,
+    ),
+    StageSpec(
+        "evaluate_attacks",
+        "judge the attacks on somebody else's speech: every privacy metric, its interval, and warnings",
+        (Port("scores", "Dataset", "private", made_by="attack_external"),),
+        (Port("result", "Metrics"), Port("flat", "Metrics", copy_of="result/flat.metrics.json")),
+        cacheable=False,
+    ),
+    StageSpec(
         "close_run",
         "exit handler: close the runs in MLflow, and tell people of a failure",
         (),
@@ -62,6 +78,7 @@ STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "gate": ("registered_model",),
     "register": ("registered_model", "model_store", "repository", "commit"),
     "evaluate_scores": ("location", "attacker", "scenario"),
+    "attack_external": ("location", "suffix"),
 }
 """Texts a step takes beside ``params`` and ``key``."""
 
@@ -70,6 +87,8 @@ STEP_VALUES: Mapping[str, tuple[str, ...]] = {
     "gate": ("promoted",),
     "register": ("version",),
     "evaluate_scores": (),
+    "attack_external": (),
+    "evaluate_attacks": (),
     "close_run": (),
 }
 """Texts a step gives beside the digests of its outputs."""
