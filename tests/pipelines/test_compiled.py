@@ -213,6 +213,25 @@ def test_pods_have_label_timeout_retries_and_resources(text: str, pipeline: Pipe
         assert f"voxveil-{wanted.image}@" in container["image"]
 
 
+def test_a_training_gets_the_gpus_that_its_parameters_share_it_between(root: Path) -> None:
+    import dataclasses
+
+    params = compose(root / "params/tiny.yaml")
+    shared = dataclasses.replace(params, train_vocoder=dataclasses.replace(params.train_vocoder, gpus=4))
+    text = compile_pipeline(root, shared, Images("a@sha256:0", "b@sha256:0"))
+    executors = yaml.safe_load(text.split("\n---\n")[0])["deploymentSpec"]["executors"]
+    for task in read_pipeline(text).tasks:
+        count = 4 if task.title == "train_vocoder" else 1
+        container = executors[task.component["executorLabel"]]["container"]
+        if stage_of(task).gpu:
+            assert container["resources"]["accelerator"]["resourceCount"] == str(count)
+        wanted = load_resources(root / "components" / stage_of(task).name / "resources.yaml")
+        assert container["resources"]["resourceCpuLimit"] == str(count * int(wanted.cpu))
+        assert container["resources"]["resourceMemoryLimit"] == f"{count * int(wanted.memory[:-2])}Gi"
+        memory = [each["mountPath"] for each in task.kubernetes["emptyDirMounts"] if "medium" in each]
+        assert memory == (["/dev/shm"] if count > 1 else [])  # noqa: S108
+
+
 def test_secrets_are_named_never_written(text: str, pipeline: Pipeline) -> None:
     holders: dict[str, set[str]] = {}
     for task in (*pipeline.tasks, pipeline.exit):

@@ -32,6 +32,7 @@ def changed(root: Path, path: str, value: object) -> dict:
         ("train_pitch.steps", True, "must be a number"),
         ("train_pitch.steps", 0, "at least 1"),
         ("train_pitch.steps", None, "null"),
+        ("train_vocoder.gpus", 9, "at most 8"),
         ("train_pitch.steps", "{{$.inputs}}", "placeholder"),
         ("train_pitch.learning_rate", float("nan"), "finite"),
         ("train_pitch.learning_rate", 0, "above 0"),
@@ -69,6 +70,15 @@ def test_a_system_name_that_is_no_name_is_refused(root: Path) -> None:
     content["systems"]["a/b"] = content["systems"]["anon"]
     with pytest.raises(ParamsError, match=r"^systems\.a/b"):
         parse_params(content)
+
+
+def test_more_gpus_than_a_step_has_rows_are_refused(root: Path) -> None:
+    content = changed(root, "train_synthesis.batch", 3)
+    content["train_synthesis"]["gpus"] = 3
+    assert parse_params(content, complete=True).train_synthesis.gpus == 3
+    content["train_synthesis"]["gpus"] = 4
+    with pytest.raises(ParamsError, match=r"^train_synthesis\.gpus: got 4, more than train_synthesis\.batch"):
+        parse_params(content, complete=True)
 
 
 def test_a_missing_key_is_named(root: Path) -> None:

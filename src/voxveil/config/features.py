@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from voxveil.config.fields import knob, table
+from voxveil.config.fields import gpus, knob, table
 
 __all__ = ["CONTENT_MECHANISMS", "ContentVariant", "PitchVariant", "TrainContentParams", "TrainPitchParams"]
 
@@ -31,6 +31,7 @@ class TrainPitchParams:
     steps: int = knob(200, "training steps", low=1)
     batch: int = knob(16, "utterances per step", low=1)
     learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
+    gpus: int = gpus()
     variants: dict[str, PitchVariant] = table("the pitch extractors by name")
 
 
@@ -80,4 +81,5 @@ class TrainContentParams:
     noise_rise: float = knob(
         0.8, "share of the steps in which training noise grows to its full scale; 0 = at once", low=0, high=1
     )
+    gpus: int = gpus()
     variants: dict[str, ContentVariant] = table("the content extractors by name")

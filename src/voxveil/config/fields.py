@@ -7,7 +7,7 @@ from typing import Any
 
 from voxveil.errors import ParamsError
 
-__all__ = ["knob", "listed", "speeds_of", "table"]
+__all__ = ["gpus", "knob", "listed", "speeds_of", "table"]
 
 
 def knob(
@@ -31,6 +31,12 @@ def knob(
     """
     metadata = {"doc": doc, "low": low, "high": high, "above": above, "one_of": one_of}
     return field(default=default, metadata=metadata)
+
+
+def gpus() -> Any:
+    """Return the field for the number of GPUs of a training stage."""
+    doc = "GPUs of one machine, a process each, that share every training step"
+    return knob(1, doc, low=1, high=8)
 
 
 def table(doc: str) -> Any:

@@ -190,6 +190,16 @@ def _check_asr(asr: AsrParams) -> None:
     speeds_of(asr.speeds, "asr.speeds")
 
 
+def _check_gpus(params: Params) -> None:
+    for field in dataclasses.fields(params):
+        section = getattr(params, field.name)
+        if hasattr(section, "gpus") and section.gpus > section.batch:
+            raise ParamsError(
+                f"{field.name}.gpus: got {section.gpus}, more than {field.name}.batch ({section.batch});"
+                " every GPU needs a share of each step"
+            )
+
+
 def _check_references(params: Params) -> None:
     for section, variants in (
         ("train_pitch", params.train_pitch.variants),
@@ -210,6 +220,7 @@ def _check_references(params: Params) -> None:
             f"train_vocoder.discriminator: must be a multiple of 4, got {params.train_vocoder.discriminator}"
         )
     _check_asr(params.asr)
+    _check_gpus(params)
     for name, system in params.systems.items():
         if system.mcadams_low > system.mcadams_high:
             raise ParamsError(

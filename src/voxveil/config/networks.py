@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from voxveil.config.fields import knob
+from voxveil.config.fields import gpus, knob
 
 __all__ = [
     "SpeakerParams",
@@ -25,6 +25,7 @@ class SpeakerParams:
     batch: int = knob(32, "crops per step", low=2)
     crop_seconds: float = knob(1.2, "length of a training crop in seconds", low=0.5)
     learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
+    gpus: int = gpus()
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class TrainVocoderParams:
     learning_rate: float = knob(2e-3, "Adam learning rate; hn_sinc diverges above 0.0005", above=0)
     patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
     bf16: bool = knob(False, "bfloat16 where there is a GPU")
+    gpus: int = gpus()
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,4 @@ class SynthesisParams:
     learning_rate: float = knob(4e-3, "Adam learning rate", above=0)
     patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
     bf16: bool = knob(False, "bfloat16 where there is a GPU")
+    gpus: int = gpus()

@@ -35,6 +35,7 @@ from voxveil.privacy import (
     content_mechanism,
 )
 from voxveil.seeding import stream
+from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
 
 __all__ = [
@@ -144,11 +145,14 @@ def train_content(
     def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
         if step % _CONSTRAIN_EVERY == 0:
             constrain(model)
-        chunks = _draw_chunks(utterances, params, seed, step)
+        drawn = _draw_chunks(utterances, params, seed, step)
+        share = ranks.share(len(drawn))
+        chunks = drawn[share]
         mel, labels = (part.to(where) for part in _batch(utterances, chunks, params.chunk_frames))
         if params.warp:
             draw = stream(seed, "train_content", "warp", step)
-            mel = warp_bands(mel, draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(mel)))
+            factors = draw.uniform(1.0 - params.warp, 1.0 + params.warp, len(drawn))
+            mel = warp_bands(mel, factors[share])
         mask = (labels != _PADDING).float()
         with precision(params.bf16, where, cpu=True):
             encoded = model.encode(mel, mask)
@@ -181,6 +185,7 @@ def train_content(
             posteriors = model.classify(spread_frames(released, variant.every, mask.shape[1]), mask)
         loss = own + functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
         right = (posteriors.argmax(dim=2) == labels).sum() / mask.sum()
+        loss, right = (ranks.joint_mean(each, mask.sum()) for each in (loss, right))
         return loss, {"frame_accuracy": float(right)}
 
     plan = Plan(f"train_content[{name}]", seed, params.steps, params.learning_rate)

@@ -65,7 +65,7 @@ def compile_pipeline(root: Path, params: Params, images: Images, name: str = _DE
         raise MissingExtraError("kfp", "pipeline") from None
     with _importing_from(root):
         module = importlib.import_module(f"pipelines.{name}")
-    pipeline = module.build(params, placer(root, images))
+    pipeline = module.build(params, placer(root, images, params))
     with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:
         path = Path(temporary) / "pipeline.yaml"
         compiler.Compiler().compile(pipeline, str(path))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from voxveil.config import Params
 from voxveil.kubeflow.resources import Images, Resources, load_resources
 from voxveil.kubeflow.steps.table import spec_of
 from voxveil.stages.registry import StageSpec
@@ -38,6 +39,7 @@ CHECKPOINTS = "/checkpoints"
 # The label that NVIDIA's feature discovery gives to nodes, and the taint that keeps others off them.
 _GPU = "nvidia.com/gpu"
 _GPU_LABEL = ("nvidia.com/gpu.present", "true")
+_SHARED = "8Gi"
 
 _STORE_CONFIG = {"AWS_ENDPOINT_URL": "AWS_ENDPOINT_URL", "AWS_REGION": "AWS_REGION"}
 _STORE_SECRET = {"AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY"}
@@ -51,8 +53,8 @@ _TRACKING_SECRET = {
 }
 
 # Beside training: what speaks to MLflow, to the S3 store, and to people.
-_TRACKED = ("report", "gate", "register", "evaluate_scores", "close_run")
-_STORED = ("anonymize", "prepare_revision", "gate", "register", "evaluate_scores")
+_TRACKED = ("report", "gate", "register", "evaluate_scores", "evaluate_attacks", "close_run")
+_STORED = ("anonymize", "prepare_revision", "gate", "register", "evaluate_scores", "attack_external")
 _TELLING = ("gate", "close_run")
 _LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
 
@@ -60,12 +62,13 @@ _LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
 Place = Callable[[Any, str, str], Any]
 
 
-def placer(root: Path, images: Images) -> Place:
+def placer(root: Path, images: Images, params: Params) -> Place:
     """Return the function a pipeline calls on each of its tasks.
 
     Args:
         root: The project, for ``components/<stage>/resources.yaml``.
         images: Image of each target.
+        params: Say how many GPUs a training shares its steps between (``SECTION.gpus``).
     """
     known: dict[str, Resources] = {}
 
@@ -73,7 +76,7 @@ def placer(root: Path, images: Images) -> Place:
         spec = spec_of(stage)
         if stage not in known:
             known[stage] = load_resources(root / "components" / spec.name / "resources.yaml")
-        resources = known[stage]
+        resources = known[stage].times(getattr(params, spec.name).gpus if _trains(spec) else 1)
         _run_as(task, spec, key, resources, images)
         _schedule(task, resources)
         _connect(task, spec)
@@ -109,13 +112,17 @@ def _schedule(task: Any, resources: Resources) -> None:
         task.set_accelerator_type(_GPU).set_accelerator_limit(resources.gpu)
         kubernetes.add_node_selector(task, *_GPU_LABEL)
         kubernetes.add_toleration(task, key=_GPU, operator="Exists", effect="NoSchedule")
+    if resources.gpu > 1:
+        # GPUs that cannot reach each other's memory talk through this one; a pod's own has 64 MiB. It counts
+        # as memory of the pod.
+        kubernetes.empty_dir_mount(task, "shm", "/dev/shm", medium="Memory", size_limit=_SHARED)  # noqa: S108
 
 
 def _connect(task: Any, spec: StageSpec) -> None:
     """Give a stage the stores it uses, by reference only."""
     from kfp import kubernetes
 
-    trains = spec.name.startswith("train_")
+    trains = _trains(spec)
     if trains:
         kubernetes.mount_pvc(task, CHECKPOINT_CLAIM, CHECKPOINTS)
         task.set_env_variable("VOXVEIL_CHECKPOINTS", CHECKPOINTS)
@@ -131,3 +138,7 @@ def _connect(task: Any, spec: StageSpec) -> None:
         kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
     if spec.name in _TELLING:
         kubernetes.use_secret_as_env(task, WEBHOOK_SECRET, {"url": "VOXVEIL_WEBHOOK"}, optional=True)
+
+
+def _trains(spec: StageSpec) -> bool:
+    return spec.name.startswith("train_")

@@ -28,7 +28,7 @@ class Resources:
         image: Target of docker/Dockerfile: ``cpu`` or ``gpu``.
         cpu: CPU cores requested and allowed, e.g. ``8``.
         memory: Memory requested and allowed, e.g. ``32Gi``.
-        gpu: GPUs, 0 or 1.
+        gpu: GPUs: 0 or 1 in the file.
         timeout_s: Seconds after which the pod is stopped.
         retries: How often a pod that was pre-empted or failed is started again.
     """
@@ -39,6 +39,14 @@ class Resources:
     gpu: int
     timeout_s: int
     retries: int
+
+    def times(self, gpus: int) -> Resources:
+        """Return what ``gpus`` processes need, each with a GPU and with what stands in the file."""
+        if gpus == 1:
+            return self
+        cpu = re.sub(r"\d+", lambda count: str(gpus * int(count[0])), self.cpu)
+        memory = re.sub(r"\d+", lambda count: str(gpus * int(count[0])), self.memory)
+        return dataclasses.replace(self, cpu=cpu, memory=memory, gpu=gpus)
 
 
 def load_resources(path: Path) -> Resources:

@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from voxveil.training.ranks import total
+
 __all__ = [
     "KERNEL",
     "PitchAutoencoder",
@@ -143,4 +145,4 @@ def pearson_loss(output: torch.Tensor, target: torch.Tensor, mask: torch.Tensor)
     """Return the mean of 1 - Pearson over the utterances where it is defined (0 if there is none)."""
     correlation, defined = pearson(output, target, mask)
     weight = defined.float()
-    return ((1.0 - correlation) * weight).sum() / weight.sum().clamp(min=1.0)
+    return total(((1.0 - correlation) * weight).sum()) / total(weight.sum()).clamp(min=1.0)

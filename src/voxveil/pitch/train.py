@@ -19,6 +19,7 @@ from voxveil.pitch.model import PitchAutoencoder, decode_one, encode_one, frame_
 from voxveil.pitch.scale import hz_to_unit
 from voxveil.privacy import Identity, LaplaceBall, LaplaceCube, PublicNoise, pitch_mechanism
 from voxveil.seeding import stream
+from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
 __all__ = ["PitchUtterance", "TrainedPitch", "correlation", "fit_affine", "train_pitch"]
@@ -90,10 +91,10 @@ def train_pitch(
         model = PitchAutoencoder(params.channels).to(where)
 
     def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        size = min(params.batch, len(units))
-        chosen = stream(seed, "train_pitch", "batch", step).permutation(len(units))[:size]
+        drawn = stream(seed, "train_pitch", "batch", step).permutation(len(units))[: params.batch]
+        chosen = drawn[ranks.share(len(drawn))]
         batch, mask = _padded([units[i] for i in chosen], where)
-        noise = np.zeros((size, params.channels, batch.shape[1]), np.float32)
+        noise = np.zeros((len(chosen), params.channels, batch.shape[1]), np.float32)
         for row, index in enumerate(chosen):
             source = PublicNoise(seed, "train_pitch", name, utterances[index].id, step)
             frames = len(units[index])

@@ -21,6 +21,7 @@ from voxveil.errors import InputError
 from voxveil.seeding import stream
 from voxveil.speaker.clips import MINIMUM_SAMPLES, tiled
 from voxveil.speaker.noise import mixed, stationary
+from voxveil.training import ranks
 
 __all__ = ["SPEEDS", "CropPlan", "Crops", "log_mel_frames"]
 
@@ -87,12 +88,20 @@ class Crops:
         return len(self._items) * len(self._plan.speeds)
 
     def batch(self, step: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the (batch, frames, values) and (batch,) classes of a step."""
+        """Return the (rows, frames, values) and (rows,) classes of a step: of this process's share of it."""
         plan = self._plan
         rng = stream(plan.seed, plan.name, "crops", step)
         labels = rng.choice(self.classes, plan.batch, replace=self.classes < plan.batch)
-        crops = np.stack([self._noisy(rng, self._crop(rng, int(label))) for label in labels])
-        return crops, labels.astype(np.int64)
+        generators = [rng] * plan.batch
+        if ranks.count() > 1:
+            # Each row from a stream of its own, so that nobody reads the speech of the others' rows.
+            generators = [stream(plan.seed, plan.name, "crops", step, row) for row in range(plan.batch)]
+        rows = ranks.share(plan.batch)
+        crops = [
+            self._noisy(own, self._crop(own, int(label)))
+            for own, label in zip(generators[rows], labels[rows], strict=True)
+        ]
+        return np.stack(crops), labels[rows].astype(np.int64)
 
     def _noisy(self, rng: np.random.Generator, crop: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self._plan.noise or rng.random() >= self._plan.noise:

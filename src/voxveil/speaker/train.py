@@ -24,6 +24,7 @@ from voxveil.errors import ParamsError
 from voxveil.speaker.clips import MINIMUM_SAMPLES
 from voxveil.speaker.crops import SPEEDS, CropPlan, Crops, log_mel_frames
 from voxveil.speaker.encoder import ECAPA, RES2NET_SCALE, EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
 __all__ = ["AngularMarginHead", "Features", "TrainedEncoder", "train_encoder"]
@@ -165,7 +166,9 @@ def train_encoder(
         cosines = model.head.cosines(model.network.embed_frames(torch.from_numpy(frames).to(device())))
         # The margin grows over the first half: from scratch, a full margin at once stalls.
         loss = model.head.loss(cosines, labels, min(1.0, 2.0 * step / params.steps))
-        return loss, {"accuracy": float((cosines.argmax(dim=1) == labels).float().mean())}
+        right = (cosines.argmax(dim=1) == labels).float().mean()
+        loss, right = (ranks.joint_mean(each, len(labels)) for each in (loss, right))
+        return loss, {"accuracy": float(right)}
 
     plan = Plan(name, seed, params.steps, params.learning_rate, checkpoint_seconds=CHECKPOINT_SECONDS)
     curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)

@@ -91,7 +91,7 @@ _COMMON = (
 )
 _AUDIO_IO = ("audio/io.py", "audio/containers.py", "audio/frames.py")
 _CURVES = tuple(f"tracking/{name}.py" for name in ("client", "names", "sender", "store", "stream"))
-_TRAIN = (*_COMMON, "corpus/split.py", "audio", "training", *_CURVES)
+_TRAIN = (*_COMMON, "stages/torchrun.py", "corpus/split.py", "audio", "training", *_CURVES)
 
 STAGES: tuple[StageSpec, ...] = (
     StageSpec(

@@ -17,6 +17,7 @@ from voxveil.config.compose import to_mapping
 from voxveil.errors import InputError, ParamsError
 from voxveil.stages.io import StageContext
 from voxveil.stages.registry import Port, StageSpec, stage_spec
+from voxveil.stages.torchrun import run_by_torchrun, training_processes
 from voxveil.storage.atomic import whole_directory, write_bytes
 from voxveil.storage.done import Done, finish, require_done
 from voxveil.tracking.stream import training_sink
@@ -59,6 +60,7 @@ def run_stage(
                 f"stage {spec.command}: unknown --digest {name}; it has: {', '.join(inputs) or 'none'}"
             )
     _check_key(spec, key, params)
+    processes = training_processes(spec, params)
     done_in = {
         port.name: _require(port, Path(inputs[port.name]), params, key, (digests or {}).get(port.name))
         for port in spec.inputs
@@ -81,15 +83,18 @@ def run_stage(
             mark,
             training=dict(training or {}),
         )
-        if spec.trains:
-            # Before the stage's imports: MLflow's own take as long.
-            context = replace(context, sink=stack.enter_context(training_sink(context)))
-        module = importlib.import_module(f"voxveil.stages.{spec.name}")
-        if spec.torch:
-            from voxveil.training.loop import use_threads
+        if processes > 1:
+            run_by_torchrun(context, processes)
+        else:
+            if spec.trains:
+                # Before the stage's imports: MLflow's own take as long.
+                context = replace(context, sink=stack.enter_context(training_sink(context)))
+            module = importlib.import_module(f"voxveil.stages.{spec.name}")
+            if spec.torch:
+                from voxveil.training.loop import use_threads
 
-            use_threads(params.base.threads)
-        module.run(context)
+                use_threads(params.base.threads)
+            module.run(context)
         results = {name: finish(folder, spec.name, key or None, name) for name, folder in folders.items()}
     for port in spec.outputs:
         if port.copy_of:

@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from voxveil.audio.frames import MEL_BANDS
 from voxveil.synthesis.storing import load_network
+from voxveil.training.ranks import total
 
 __all__ = ["AcousticModel", "AcousticSize", "acoustic_loss"]
 
@@ -137,6 +138,8 @@ def acoustic_loss(
 ) -> tuple[torch.Tensor, dict[str, float]]:
     """Return the loss: L1 on log-mel and on its differences over time, and voicing cross-entropy.
 
+    It is that of the whole batch where several processes have a share of it each.
+
     Args:
         predicted: (batch, K, 80) normalised log-mel.
         logits: (batch, K) voicing logits.
@@ -147,12 +150,12 @@ def acoustic_loss(
     Returns:
         (scalar loss, values for the curve).
     """
-    count = mask.sum().clamp_min(1.0)
-    level = ((predicted - wanted).abs().mean(dim=2) * mask).sum() / count
+    count = total(mask.sum()).clamp_min(1.0)
+    level = total(((predicted - wanted).abs().mean(dim=2) * mask).sum()) / count
     both = mask[:, 1:] * mask[:, :-1]
     moves = (predicted.diff(dim=1) - wanted.diff(dim=1)).abs().mean(dim=2)
-    motion = (moves * both).sum() / both.sum().clamp_min(1.0)
+    motion = total((moves * both).sum()) / total(both.sum()).clamp_min(1.0)
     entropy = functional.binary_cross_entropy_with_logits(logits, voiced, reduction="none")
-    voicing = (entropy * mask).sum() / count
+    voicing = total((entropy * mask).sum()) / count
     values = {"mel": float(level.detach()), "voicing": float(voicing.detach())}
     return level + motion + 0.5 * voicing, values

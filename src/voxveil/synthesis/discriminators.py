@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from voxveil.audio.mel import log_mel
+from voxveil.training.ranks import joint_mean
 
 __all__ = ["Discriminators", "adversarial_losses"]
 
@@ -116,4 +117,5 @@ def adversarial_losses(
     mel = (log_mel(made.float()) - log_mel(real.float())).abs().mean()
     total = discrimination + adversarial + _FEATURES * matching + _MEL * mel
     parts = {"mel": mel, "adversarial": adversarial, "discrimination": discrimination}
-    return torch.as_tensor(total), {name: float(torch.as_tensor(v).detach()) for name, v in parts.items()}
+    told = {name: joint_mean(torch.as_tensor(part).detach(), len(made)) for name, part in parts.items()}
+    return joint_mean(torch.as_tensor(total), len(made)), {name: float(part) for name, part in told.items()}

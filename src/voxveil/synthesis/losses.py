@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 
+from voxveil.training.ranks import joint_mean, joint_norm
+
 __all__ = ["RESOLUTIONS", "stft_loss"]
 
 #: (FFT size, hop, window) in samples.
@@ -25,10 +27,9 @@ def stft_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     losses = []
     for size, hop, window in RESOLUTIONS:
         got, wanted = _magnitude(output, size, hop, window), _magnitude(target, size, hop, window)
-        convergence = torch.linalg.vector_norm(wanted - got) / torch.linalg.vector_norm(wanted).clamp_min(
-            1e-3
-        )
-        losses.append(convergence + (torch.log(wanted) - torch.log(got)).abs().mean())
+        missed, whole = (joint_norm(torch.linalg.vector_norm(each)) for each in (wanted - got, wanted))
+        magnitude = joint_mean((torch.log(wanted) - torch.log(got)).abs().mean(), len(output))
+        losses.append(missed / whole.clamp_min(1e-3) + magnitude)
     return torch.stack(losses).mean()
 
 

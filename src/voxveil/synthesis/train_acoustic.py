@@ -23,6 +23,7 @@ from voxveil.privacy import PublicNoise
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize, acoustic_loss
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.systems import System
+from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
 from voxveil.training.stopping import early_stopping
 
@@ -65,24 +66,28 @@ class AcousticData:
         known = self._known(utterance.id)
         return known.content.shape[1], len(known.embedding)
 
-    def batch(self, crops: Sequence[Crop], frames: int, *keys: str | int) -> tuple[torch.Tensor, ...]:
+    def batch(
+        self, crops: Sequence[Crop], frames: int, *keys: str | int, rows: slice = slice(None)
+    ) -> tuple[torch.Tensor, ...]:
         """Return the tensors of one step.
 
         Args:
             crops: Where to look.
             frames: Frames per crop C.
             *keys: What the noise is for, with the step.
+            rows: Which of the crops; batch counts these.
 
         Returns:
             content (batch, C, M), pitch (batch, C), embedding (batch, E), log_mel (batch, C, 80),
             voiced (batch, C), mask (batch, C) with 1 for frames of the utterance.
         """
+        places, crops = range(len(crops))[rows], crops[rows]
         known = [self._known(crop.item) for crop in crops]
         spans = [slice(crop.start, crop.start + frames) for crop in crops]
         every = self._system.content.every
         groups = [slice(crop.start // every, -(-(crop.start + frames) // every)) for crop in crops]
         vectors = [k.content[group] for k, group in zip(known, groups, strict=True)]
-        noise = PublicNoise(self._seed, "train_synthesis", self._name, "content", *keys)
+        noise = PublicNoise(self._seed, "train_synthesis", self._name, "content", *keys, *ranks.key())
         # Noise is per vector, so one draw serves all crops of the batch.
         stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
         bounds = np.cumsum([len(v) for v in vectors])[:-1]
@@ -95,9 +100,9 @@ class AcousticData:
             first = crop.start - group.start * every
             content.append(_fill(spread(part, every)[first : first + len(voiced_span)], frames))
         pitch = []
-        for place, (crop, span) in enumerate(zip(crops, spans, strict=True)):
+        for place, crop, span, said in zip(places, crops, spans, spoken, strict=True):
             noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, place, *keys)
-            released = self._system.pitch.release(spoken[place].f0, noise)
+            released = self._system.pitch.release(said.f0, noise)
             pitch.append(_fill(released.value[span], frames))
         mel = [_fill(s.log_mel[span], frames) for s, span in zip(spoken, spans, strict=True)]
         voiced = [_fill(part, frames) for part in voiced_spans]
@@ -156,7 +161,9 @@ def train_acoustic(
     def loss_on(source: Sequence[Utterance], kind: str, step: int) -> tuple[torch.Tensor, dict[str, float]]:
         where = "batch" if kind == "step" else kind
         crops = draw_crops(source, frames, params.batch, seed, "train_synthesis", where, step)
-        content, pitch, embedding, mel, voiced, mask = data.batch(crops, frames, kind, step)
+        content, pitch, embedding, mel, voiced, mask = data.batch(
+            crops, frames, kind, step, rows=ranks.share(params.batch)
+        )
         predicted, logits = (part.float() for part in model(content, pitch, embedding))
         return acoustic_loss(predicted, logits, (mel - model.mel_mean) / model.mel_sd, voiced, mask)
 

@@ -20,6 +20,7 @@ from voxveil.synthesis.losses import stft_loss
 from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced
 from voxveil.synthesis.speech import Speech, Spoken, draw_crops, mel_statistics
 from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder
+from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
 from voxveil.training.stopping import early_stopping
 
@@ -95,10 +96,11 @@ def _batch(
     name: str,
     step: int,
 ) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Return what the vocoder is given in a step, and the audio (batch, n) that it should become."""
+    """Return what the vocoder is given in a step, and the audio (rows, n) that it should become."""
     frames, samples = params.crop_frames + 1, HOP * params.crop_frames
+    rows = ranks.share(params.batch)
     parts: list[Spoken] = []
-    for crop in draw_crops(utterances, frames, params.batch, seed, _NAME, name, step):
+    for crop in draw_crops(utterances, frames, params.batch, seed, _NAME, name, step)[rows]:
         whole = speech[crop.item].padded(frames)
         stop = crop.start + frames
         parts.append(
@@ -114,7 +116,7 @@ def _batch(
         np.stack([part.log_mel for part in parts]),
         np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0]),
         (f0 > 0).astype(np.float32),
-        noise * np.float32(NOISE_SCALE),
+        noise[rows] * np.float32(NOISE_SCALE),
     )
     (target,) = tensors(np.stack([part.audio for part in parts]))
     return inputs, target

@@ -1,7 +1,7 @@
 """The training loop all models share.
 
 What a step sees depends on (seed, step) only, so a killed run that resumes from its checkpoint
-ends where an uninterrupted one does.
+ends where an uninterrupted one does. Several processes may share the steps (:mod:`voxveil.training.ranks`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import nn
 
 from voxveil.errors import VoxveilError
 from voxveil.seeding import stream_seed
+from voxveil.training import ranks
 from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
 from voxveil.training.progress import Progress
 from voxveil.training.stopping import EarlyStopping
@@ -118,7 +119,8 @@ def fit(
     Args:
         model: Every trained parameter; already initialised from a seed (:func:`seeded`).
         loss_of_step: Maps a step to (scalar loss, further values for the curve); draws its batch from
-            ``voxveil.seeding.stream(seed, ..., step)``.
+            ``voxveil.seeding.stream(seed, ..., step)``, takes its rows of it (``ranks.share``), and gives
+            loss and values of the whole batch (``ranks.joint_mean`` and its like).
         plan: How to train.
         checkpoints: Folder to resume from and save to; none is kept if absent.
         sink: Told each point of the curve, e.g. to stream it to MLflow.
@@ -130,26 +132,34 @@ def fit(
         Points ``{"step": ..., "loss": ..., "learning_rate": ..., ...}``; a loss is the mean since the last.
 
     Raises:
-        TrainingError: The loss became NaN or infinite.
+        TrainingError: The loss became NaN or infinite, or the processes read different checkpoints.
     """
     if checkpoints and watch is not None and not (isinstance(watch, EarlyStopping) and watch.resumes):
         raise ValueError(f"{plan.name}: a watch that keeps nothing on disk goes with no checkpoints")
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups, where = _groups(model, apart), parameters[0].device
     optimizer = torch.optim.Adam(parameters, lr=plan.learning_rate, betas=(0.9, 0.98))
+    # None reads a checkpoint that the first is still writing.
+    ranks.barrier()
     done, curve = load_checkpoint(checkpoints, model, optimizer) if checkpoints else (0, [])
+    if ranks.agreed({"step": done})["step"] != done:
+        raise TrainingError(
+            f"{plan.name}: the processes read different checkpoints; {checkpoints} must be one folder"
+        )
     if isinstance(watch, EarlyStopping):
         watch.resume(curve)
     every = plan.curve_every or max(1, plan.steps // 40)
     progress = Progress(plan.name, plan.steps, "step", start=done)
     saved, total, count = time.monotonic(), 0.0, 0
+    step_loss = ranks.joint_step(model, loss_of_step)
     model.train()
     for step in range(done, plan.steps):
         rate = plan.learning_rate * _schedule(step, plan.steps)
         for settings in optimizer.param_groups:
             settings["lr"] = rate
-        with seeded(plan.seed, plan.name, "step", step), precision(plan.bf16, where):
-            loss, values = loss_of_step(step)
+        random = seeded(plan.seed, plan.name, "step", step, *ranks.key())
+        with random, precision(plan.bf16, where), ranks.joint_batch_norm(model):
+            loss, values = step_loss(step)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         for group in groups:
@@ -176,7 +186,7 @@ def fit(
         progress.update(step + 1, f"loss {number:.4g}")
         # Only at a point of the curve: a mean over half an interval would differ after a resume.
         due = count == 0 and time.monotonic() - saved >= plan.checkpoint_seconds
-        if checkpoints and due and step + 1 < plan.steps:
+        if checkpoints and due and step + 1 < plan.steps and ranks.is_first():
             save_checkpoint(checkpoints, step + 1, model, optimizer, curve)
             saved = time.monotonic()
     model.eval()

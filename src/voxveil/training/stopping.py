@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from voxveil.storage.atomic import write_bytes
+from voxveil.training import ranks
 from voxveil.training.checkpoint import load_model, model_bytes
 
 __all__ = ["EarlyStopping", "early_stopping"]
@@ -57,17 +58,19 @@ class EarlyStopping:
     def __call__(self, step: int) -> tuple[dict[str, float], bool]:
         """Return the figures after ``step`` steps, and whether to stop."""
         with torch.no_grad():
-            figures = dict(self._validate())
+            figures = ranks.agreed(self._validate())
         if self._judge(figures[self._judged], step):
             if self._path is None:
                 self._weights = {name: value.clone() for name, value in self._model.state_dict().items()}
-            else:
+            elif ranks.is_first():
                 write_bytes(self._path, model_bytes(self._model))
         return figures, self._waited >= self._patience
 
     def restore(self) -> int:
         """Give the model its best weights back and return their step; 0 leaves it as it is."""
         if self.best_step and self._path is not None:
+            # The first has written it by then.
+            ranks.barrier()
             load_model(self._model, self._path.read_bytes(), str(self._path))
         elif self._weights:
             self._model.load_state_dict(self._weights)
