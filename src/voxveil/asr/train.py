@@ -71,7 +71,7 @@ def train_recognizer(
         utterances: What is said, with transcripts.
         read: Reads the audio, as original or as anonymized.
         params: Sizes and steps.
-        name: For progress and errors, e.g. ``asr[original]``; random streams do not depend on it.
+        name: For progress and errors, e.g. ``asr[original]``; batches and first weights do not depend on it.
         seed: The run's seed.
         checkpoints: Where to resume from and save to.
         sink: Told each point of the curve.
