@@ -46,7 +46,9 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_models(folder / "models")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
     command += ["--nproc-per-node", "2", made_ranks.__file__, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment(), timeout=400
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
