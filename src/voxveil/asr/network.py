@@ -81,7 +81,7 @@ def centred_mel(audio: torch.Tensor, samples: torch.Tensor) -> tuple[torch.Tenso
     missing = (_LEAST_FRAMES - 1) * HOP - audio.shape[1]
     mel = log_mel(functional.pad(audio, (0, max(0, missing))))
     frames = (samples // HOP + 1).clamp(min=_LEAST_FRAMES)
-    inside = (torch.arange(mel.shape[1], device=mel.device) < frames[:, None]).unsqueeze(2)
+    inside = _inside(mel, frames)
     mean = (mel * inside).sum(dim=(1, 2), keepdim=True) / (frames * MEL_BANDS)[:, None, None]
     return (mel - mean) * inside, frames
 
@@ -114,8 +114,7 @@ class AsrNetwork(nn.Module):
 
     def normalised(self, mel: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
         """Return (batch, K, 80) of mean 0 and variance 1 over training speech, 0 after each utterance."""
-        inside = (torch.arange(mel.shape[1], device=mel.device) < frames[:, None]).unsqueeze(2)
-        return (mel - self.mean) / self.sd * inside
+        return (mel - self.mean) / self.sd * _inside(mel, frames)
 
     def encode(self, normal: torch.Tensor, frames: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Encode normalised log-mel.
@@ -161,6 +160,11 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def _inside(mel: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
+    """Return (batch, K, 1) whether each frame is one of its utterance."""
+    return (torch.arange(mel.shape[1], device=mel.device) < frames[:, None]).unsqueeze(2)
 
 
 def _lengths(frames: torch.Tensor) -> torch.Tensor:

@@ -7,8 +7,6 @@ parameter, another version of the speech or of the library makes it anew.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,13 +25,13 @@ from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, ru
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json, whole_directory, write_json
+from voxveil.storage.atomic import read_json, whole_directory
 from voxveil.storage.done import DONE, finish
+from voxveil.storage.made import content_digest, is_made, write_made
 from voxveil.training.progress import Progress
 
 __all__ = ["Attack", "attack_folders", "scenario_names"]
 
-_MADE = "made_from.json"
 _STATES = ("original", "anonymized")
 
 
@@ -78,7 +76,7 @@ class Attack:
         """
         target = self.scores / kind
         made = self._made_from(kind, seeds)
-        if _is_made(target, made):
+        if is_made(target, made):
             return
         trained = {state: self._attackers(kind, state, seeds[state]) for state in self._states()}
         scenarios = [self._scenario(name, kind, trained) for name in scenario_names(self.test)]
@@ -87,14 +85,14 @@ class Attack:
         with whole_directory(target) as folder:
             for scored in run_scenarios(scenarios, self._progress):
                 self._write(folder, scored)
-            write_json(folder / _MADE, made)
+            write_made(folder, made)
             finish(folder, "attack", kind)
 
     def fuse(self, kinds: Sequence[str], seeds: Mapping[str, Mapping[str, int]]) -> None:
         """Fuse finished attacks, unless that is done; the weights come from public speakers held out."""
         target = self.scores / FUSION
         made = {"kinds": [[kind, self._made_from(kind, seeds[kind])] for kind in kinds]}
-        if _is_made(target, made):
+        if is_made(target, made):
             return
         weights: dict[str, Fusion] = {}
         with whole_directory(target) as folder:
@@ -106,7 +104,7 @@ class Attack:
             for state, fusion in weights.items():
                 (folder / f"weights-{state}").mkdir()
                 fusion.save(folder / f"weights-{state}")
-            write_json(folder / _MADE, made)
+            write_made(folder, made)
             finish(folder, "attack", FUSION)
 
     def _states(self) -> tuple[str, ...]:
@@ -131,9 +129,9 @@ class Attack:
 
     def _attacker(self, kind: str, state: str, number: int, speech: Speech) -> Attacker:
         made = self._trained_from(kind, state, number)
-        mark = _digest(made)
+        mark = content_digest(made)
         folder = self.out / "attackers" / f"{attacker_folder(kind, number)}-{state}-{mark[:8]}"
-        if not _is_made(folder, made):
+        if not is_made(folder, made):
             print(f"{kind}: training on {state} speech of {len(speech.speakers)} speakers, seed {number}")
             trained = train_attacker(
                 kind,
@@ -146,7 +144,7 @@ class Attack:
             )
             with whole_directory(folder) as partial:
                 trained.attacker.save(partial)
-                write_json(partial / _MADE, made)
+                write_made(partial, made)
                 finish(partial, "attack", kind)
         return load_attacker(folder)
 
@@ -172,7 +170,7 @@ class Attack:
                 for state in self._states()
                 for number in seeds_of(kind, seeds[state])
             ],
-            "lists": _digest([dict(lists.enrolments), [asdict(trial) for trial in lists.trials]]),
+            "lists": content_digest([dict(lists.enrolments), [asdict(trial) for trial in lists.trials]]),
             "speech": speech_digest(self.test.speech),
             "original": "" if self.test.original is None else speech_digest(self.test.original),
             "rank_inputs": self.rank_inputs,
@@ -257,14 +255,3 @@ def attack_folders(scores: Path) -> Iterator[Path]:
     for path in sorted(scores.glob("*/*/scores.txt")):
         if (path.parent.parent / DONE).is_file():
             yield path.parent
-
-
-def _is_made(folder: Path, made: dict[str, Any]) -> bool:
-    """Tell whether a folder is finished and was made from the same."""
-    if not (folder / DONE).is_file() or not (folder / _MADE).is_file():
-        return False
-    return bool(read_json(folder / _MADE) == json.loads(json.dumps(made)))
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

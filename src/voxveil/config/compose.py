@@ -22,6 +22,7 @@ __all__ = [
     "params_text",
     "to_mapping",
     "use_overlay",
+    "was_edited",
 ]
 
 #: Key of an overlay that names the one it is laid over.

@@ -76,7 +76,7 @@ def placer(root: Path, images: Images, params: Params) -> Place:
         spec = spec_of(stage)
         if stage not in known:
             known[stage] = load_resources(root / "components" / spec.name / "resources.yaml")
-        resources = known[stage].times(getattr(params, spec.name).gpus if _trains(spec) else 1)
+        resources = known[stage].times(getattr(params, spec.name).gpus if spec.trains else 1)
         _run_as(task, spec, key, resources, images)
         _schedule(task, resources)
         _connect(task, spec)
@@ -122,11 +122,10 @@ def _connect(task: Any, spec: StageSpec) -> None:
     """Give a stage the stores it uses, by reference only."""
     from kfp import kubernetes
 
-    trains = _trains(spec)
-    if trains:
+    if spec.trains:
         kubernetes.mount_pvc(task, CHECKPOINT_CLAIM, CHECKPOINTS)
         task.set_env_variable("VOXVEIL_CHECKPOINTS", CHECKPOINTS)
-    if trains or spec.name in _TRACKED:
+    if spec.trains or spec.name in _TRACKED:
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _TRACKING_CONFIG)
         # A server without users needs no password.
         kubernetes.use_secret_as_env(task, TRACKING_SECRET, _TRACKING_SECRET, optional=True)
@@ -138,7 +137,3 @@ def _connect(task: Any, spec: StageSpec) -> None:
         kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
     if spec.name in _TELLING:
         kubernetes.use_secret_as_env(task, WEBHOOK_SECRET, {"url": "VOXVEIL_WEBHOOK"}, optional=True)
-
-
-def _trains(spec: StageSpec) -> bool:
-    return spec.name.startswith("train_")

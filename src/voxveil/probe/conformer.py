@@ -6,8 +6,6 @@ parameter, another version of the speech or of the code makes another.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -24,15 +22,15 @@ from voxveil.decoding.words import word_errors
 from voxveil.errors import InputError
 from voxveil.probe.speeches import Cell, Speeches, judged, u_asr
 from voxveil.stages.run import checkpoint_root, code_digest
-from voxveil.storage.atomic import read_json, whole_directory, write_json
-from voxveil.storage.done import DONE, file_sha256, finish, require_done
+from voxveil.storage.atomic import read_json, whole_directory
+from voxveil.storage.done import file_sha256, finish, require_done
+from voxveil.storage.made import content_digest, is_made, write_made
 from voxveil.training.outputs import write_curve
 from voxveil.training.progress import Progress
 from voxveil.utility.per import error_rate
 
 __all__ = ["ConformerJudge"]
 
-_MADE = "made_from.json"
 #: Parameters of section ``asr`` that change no trained recognizer.
 _OF_DECODING = ("beam", "ctc_decoding", "workers")
 #: Code behind a trained recognizer.
@@ -109,9 +107,11 @@ class ConformerJudge:
 
     def _recognizer(self, state: str) -> Recognizer:
         made = self._made_from(state)
-        mark = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+        mark = content_digest(made)
         folder = self._folder / f"{state}-{mark[:8]}"
-        if not _is_made(folder, made):
+        if is_made(folder, made):
+            require_done(folder, "recognizer")
+        else:
             checkpoints = checkpoint_root() / "probe_utility" / mark[:32]
             trained = train_recognizer(
                 list(self._speeches.training),
@@ -131,7 +131,7 @@ class ConformerJudge:
             with whole_directory(folder) as partial:
                 trained.recognizer.save(partial, {"training": facts, "trained_on": state})
                 write_curve(partial, trained.curve)
-                write_json(partial / _MADE, made)
+                write_made(partial, made)
                 finish(partial, "probe_utility", state)
             shutil.rmtree(checkpoints, ignore_errors=True)
         self._training[state] = read_json(folder / "model.json")["training"]
@@ -149,11 +149,3 @@ class ConformerJudge:
             "transcripts": file_sha256(training.folder / "manifest.jsonl"),
             "code": {name: code_digest(name) for name in _CODE},
         }
-
-
-def _is_made(folder: Path, made: dict[str, Any]) -> bool:
-    """Tell whether a recognizer is finished, was made from the same, and is unchanged since."""
-    if not (folder / DONE).is_file() or not (folder / _MADE).is_file():
-        return False
-    require_done(folder, "recognizer")
-    return bool(read_json(folder / _MADE) == json.loads(json.dumps(made)))

@@ -20,6 +20,6 @@ def connect_to_read(store: Store, sought: str) -> Tracker:
         InputError: There is no such file.
         TrackingError: The store is away or refuses.
     """
-    if store.lock is not None and not store.lock.with_name(store.lock.name.removesuffix(".lock")).is_file():
+    if store.file is not None and not store.file.is_file():
         raise InputError(f"{sought}; there is no MLflow store at {store.shown} (MLFLOW_TRACKING_URI)")
     return connect(store)

@@ -30,18 +30,18 @@ class Store:
         uri: MLflow tracking URI.
         experiment: Name of the experiment.
         artifacts: Artifact folder of a new experiment; None leaves it to the server.
-        lock: File whose lock serialises writers of a SQLite store; None for a server.
+        file: The database of a SQLite store; None for a server.
     """
 
     uri: str
     experiment: str
     artifacts: Path | None
-    lock: Path | None
+    file: Path | None
 
     @property
-    def file(self) -> Path | None:
-        """The file of a SQLite store; None for a server."""
-        return None if self.lock is None else self.lock.with_name(self.lock.name.removesuffix(".lock"))
+    def lock(self) -> Path | None:
+        """File whose lock serialises writers of a SQLite store; None for a server."""
+        return None if self.file is None else self.file.with_name(f"{self.file.name}.lock")
 
     @property
     def shown(self) -> str:
@@ -74,12 +74,12 @@ def resolve_store(environ: Mapping[str, str] | None = None, cwd: Path | None = N
     experiment = env.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
     uri = env.get("MLFLOW_TRACKING_URI")
     if uri:
-        lock = _sqlite_lock(uri)
+        file = _sqlite_file(uri)
         # MLflow would put the artifacts of a database file into whatever folder is current.
-        return Store(uri, experiment, lock.parent / "mlartifacts" if lock else None, lock)
+        return Store(uri, experiment, file.parent / "mlartifacts" if file else None, file)
     root = project_root(env, cwd)
     uri = f"sqlite:///{root / 'mlflow.db'}"
-    return Store(uri, experiment, root / "mlartifacts", _sqlite_lock(uri))
+    return Store(uri, experiment, root / "mlartifacts", _sqlite_file(uri))
 
 
 def warn(text: str) -> None:
@@ -87,11 +87,11 @@ def warn(text: str) -> None:
     print(f"voxveil: warning: {text}", file=sys.stderr, flush=True)
 
 
-def _sqlite_lock(uri: str) -> Path | None:
+def _sqlite_file(uri: str) -> Path | None:
     scheme, _, path = uri.partition(":///")
     if not scheme.startswith("sqlite") or not path or path == ":memory:":
         return None
-    return Path(f"{path.partition('?')[0]}.lock").absolute()
+    return Path(path.partition("?")[0]).absolute()
 
 
 def _without_credentials(uri: str) -> str:
