@@ -116,6 +116,8 @@ def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
     """
     everything = to_mapping(params)
     sections = {section: everything[section] for section in ("base", *spec.sections)}
+    # The name of the scale decides nothing: what two scales share is the same.
+    sections["base"] = {name: value for name, value in sections["base"].items() if name != "scale"}
     if spec.keyed in ("pitch_variant", "content_variant"):
         section = sections[spec.name]
         sections[spec.name] = {**section, "variants": {key: section["variants"][key]}}
