@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from made_engine import Absent, Engine
 from made_outputs import SYSTEMS, Made, finish_outputs
 from voxveil.stack.local import MLflow, Stack
 from voxveil.stack.postgres import Postgres
@@ -94,3 +95,24 @@ def chromium() -> str:
     if path is None:
         absent("chromium")
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """A Docker engine: the one that answers, or one for these tests alone."""
+    try:
+        made = Engine()
+    except Absent as error:
+        absent(str(error))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def images(engine: Engine, root: Path) -> dict[str, str]:
+    """The tag of the image of each target, built from this checkout."""
+    tags = {target: f"voxveil-{target}:tests" for target in ("cpu", "gpu")}
+    # The embedded corpus is spoken by espeak-ng, which the image holds on demand only.
+    engine.build(root, "cpu", tags["cpu"], "--build-arg", "DEMO=yes")
+    engine.build(root, "gpu", tags["gpu"])
+    return tags
