@@ -132,17 +132,16 @@ def _make_inputs(item: Item, args: argparse.Namespace) -> None:
     """Make what the item needs by DVC; finished stages are kept."""
     if item.needs == "nothing":
         return
-    changes = [*item.changes, *args.set]
     if item.needs == "features":
         from voxveil.commands.probe import run_experiment
 
         if args.features is None:
             raise InputError(f"reproduce {item.name} --run: --features DIR says where the probes go")
-        run_experiment(args.features, item.overlays[args.size], changes)
+        run_experiment(args.features, item.overlays[args.size], args.set)
         return
     from voxveil.commands.repro import reproduce
 
-    _use(args.project, item.overlays[args.size], changes)
+    _use(args.project, item.overlays[args.size], args.set)
     reproduce(args.project)
 
 

@@ -27,6 +27,7 @@ SIZES = ("mini", "full")
 
 _SYSTEMS = {"mini": "systems-mini", "full": "librispeech"}
 _FEATURES = {"mini": "features-mini", "full": "features"}
+_EVERY_ATTACKER = {"mini": "attack-mini", "full": "papers"}
 _EVERY_SYSTEM = {"mini": "papers-mini", "full": "papers"}
 
 
@@ -41,7 +42,6 @@ class Item:
         needs: ``nothing``, ``features`` (a finished ``voxveil probe run``) or ``systems`` (a finished chain).
         module: Module of this package whose ``MAKERS`` has its function.
         overlays: Overlay in ``params/`` that makes what it needs, by size.
-        changes: Parameters to set on top, ``PATH=VALUE``.
     """
 
     name: str
@@ -50,16 +50,14 @@ class Item:
     needs: str
     module: str
     overlays: dict[str, str]
-    changes: tuple[str, ...] = ()
 
     def commands(self, size: str) -> str:
         """Return the commands that make what it needs, by DVC and by Kubeflow, in a clause."""
         scale = self.overlays[size]
-        changes = "".join(f" --set {change}" for change in self.changes)
         if self.needs == "features":
-            return f"made by DVC: voxveil probe run DIR --scale {scale}{changes}, named by --features DIR"
+            return f"made by DVC: voxveil probe run DIR --scale {scale}, named by --features DIR"
         source = " --set prepare.source=CORPUS"
-        use = f"voxveil params use {scale}{source}{changes}"
+        use = f"voxveil params use {scale}{source}"
         return (
             f"made by DVC: {use} && dvc repro (or --run{source}); by Kubeflow: {use} &&"
             " voxveil pipeline submit --params params.yaml"
@@ -180,8 +178,6 @@ _OF_SYSTEMS = (
     ),
 )
 
-_HISTOGRAMS = ("train_attacker.kinds=ecapa,f0_histogram,phone_histogram",)
-
 _RANKS = (
     Item(
         "srd-fig1",
@@ -207,8 +203,7 @@ _RANKS = (
         "Rank histograms of attackers that hear only how often each pitch, or each sound, occurs.",
         "systems",
         "rank_disclosure",
-        _SYSTEMS,
-        _HISTOGRAMS,
+        _EVERY_ATTACKER,
     ),
     Item(
         "srd-fig4",

@@ -165,7 +165,7 @@ def test_missing_attackers_name_the_knob(tmp_path: Path, capsys: pytest.CaptureF
     evaluate(tmp_path / "plain", "anon")
     said = one_line(capsys, "srd-fig3", "--out", str(tmp_path / "o"), "--project", str(tmp_path / "plain"))
     assert "no attacker f0_histogram and no phone_histogram" in said
-    assert "--set train_attacker.kinds=ecapa,f0_histogram,phone_histogram && dvc repro" in said
+    assert "voxveil params use attack-mini" in said
     assert not (tmp_path / "o").exists()
 
 
@@ -308,8 +308,8 @@ def test_run_makes_the_overlay_and_keeps_what_was_edited(
     arguments = ("srd-fig3", "--out", str(tmp_path / "out"), "--project", str(project), "--run", *changed)
     assert "outputs/evaluate/original does not exist" in one_line(capsys, *arguments)
     text = (project / "params.yaml").read_text()
-    assert "scale: systems-mini" in text
-    assert "kinds: ecapa,f0_histogram,phone_histogram" in text
+    assert "scale: attack-mini" in text
+    assert "kinds: ecapa,xvector_plda,f0_histogram,phone_histogram,prosody" in text
     assert "source: /data/LibriSpeech" in text
     # The same command goes on with it; another one does not overwrite it.
     one_line(capsys, *arguments)
