@@ -9,12 +9,9 @@ from voxveil.attack.external import External, TestSet
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
 from voxveil.errors import InputError
-from voxveil.storage.done import require_done
+from voxveil.storage.done import DONE, require_done
 
 __all__ = ["is_chain", "open_chain_outputs"]
-
-#: The system that passes speech through; it is the original of every set, and no set of its own.
-_ORIGINAL = "original"
 
 
 def is_chain(folder: Path) -> bool:
@@ -27,24 +24,25 @@ def open_chain_outputs(folder: Path, systems: Sequence[str] = ()) -> External:
 
     Args:
         folder: ``outputs/`` of a chain; ``prepare`` and the systems' ``anonymize`` must be finished.
-        systems: Which ones; all but ``original`` unless given.
+        systems: Which ones; unless given, all but those that pass speech through, which are the originals
+            of every set and no set of their own.
 
     Raises:
         InputError: A system is not there, or there is none.
         IncompleteInputError: An output is unfinished or changed since.
     """
-    there = sorted(path.name for path in (folder / "anonymize").iterdir() if path.is_dir())
-    known = [name for name in there if name != _ORIGINAL]
+    public, private = folder / "prepare/public", folder / "prepare/private"
+    for part in (public, private):
+        require_done(part, part.name)
+    original, original_train = Split(private / "private"), Split(public / "attacker")
+    there = sorted(path for path in (folder / "anonymize").iterdir() if path.is_dir())
+    known = [path.name for path in there if not _passes_through(path / "released", original)]
     missing = [name for name in systems if name not in known]
     if missing or not known:
         raise InputError(
             f"{folder / 'anonymize'}: no system {missing[0] if missing else ''}".rstrip()
             + f" to attack; there is: {', '.join(known) or 'none'}"
         )
-    public, private = folder / "prepare/public", folder / "prepare/private"
-    for part in (public, private):
-        require_done(part, part.name)
-    original, original_train = Split(private / "private"), Split(public / "attacker")
     speaker_of = {item.id: item.speaker for item in original}
     lists = read_trials(private / "trials", speaker_of)
     sets = []
@@ -54,3 +52,11 @@ def open_chain_outputs(folder: Path, systems: Sequence[str] = ()) -> External:
             require_done(part, f"{name} {part.name}")
         sets.append(TestSet(name, lists, Split(released), original, Split(attacker), original_train))
     return External(f"outputs of a chain, systems {', '.join(systems or known)}", tuple(sets))
+
+
+def _passes_through(released: Path, original: Split) -> bool:
+    """Return whether a finished system's speech is the original, byte for byte."""
+    if not (released / DONE).is_file():
+        return False
+    speech, first = Split(released), original.utterances[0].id
+    return first in speech and speech.flac(first) == original.flac(first)

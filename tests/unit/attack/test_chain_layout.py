@@ -45,7 +45,7 @@ def outputs(tmp_path: Path) -> Path:
     (trials / "trials.txt").write_text("".join(trial_lines(TRIED, mixed=True)))
     for part in ("public", "private"):
         finish(folder / "prepare" / part, "prepare", None, part)
-    for system, shift in (("original", 1.0), ("anon", 1.3), ("anon_dp", 0.8)):
+    for system, shift in (("untouched", 1.0), ("anon", 1.3), ("anon_dp", 0.8)):
         write_split(folder / "anonymize" / system / "released", [*ENROLLED, *TRIED], shift)
         write_split(folder / "anonymize" / system / "attacker", TRAINING, shift)
         for part in ("released", "attacker"):
@@ -85,7 +85,7 @@ def test_one_command_attacks_all_of_them(outputs: Path, tmp_path: Path) -> None:
     ("systems", "said"),
     [
         (("mine",), "no system mine to attack; there is: anon, anon_dp"),
-        (("original",), "no system original to attack; there is: anon, anon_dp"),
+        (("untouched",), "no system untouched to attack; there is: anon, anon_dp"),
     ],
 )
 def test_a_system_that_is_not_there_is_named(outputs: Path, systems: tuple[str, ...], said: str) -> None:
