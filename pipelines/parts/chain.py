@@ -4,11 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from components.anonymize.component import anonymize
 from components.bundle.component import bundle
 from components.evaluate.component import evaluate
 from components.report.component import report
-from components.score.component import score
 from components.train_attacker.component import train_attacker
 from components.train_content.component import train_content
 from components.train_pitch.component import train_pitch
@@ -16,6 +14,7 @@ from components.train_speaker.component import train_speaker
 from components.train_synthesis.component import train_synthesis
 from components.train_vocoder.component import train_vocoder
 from components.transcribe.component import transcribe
+from pipelines.parts.spread import spread
 
 from voxveil.config import Params, original_system
 
@@ -78,18 +77,16 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
         acoustic = place(train_synthesis(**own, **public, **extractors), "train_synthesis", system)
         parts_of_model = {**extractors, **vocoder, **take("synthesis", acoustic, "model")}
         model = place(bundle(**own, **parts_of_model), "bundle", system)
-        speech = place(anonymize(**own, **take("model", model), **public, **private), "anonymize", system)
+        spoken = {**take("model", model), **public, **private}
+        speech = spread("anonymize", system, spoken, params, values, place)
         attacker = place(train_attacker(**own, **take("attacker", speech)), "train_attacker", system)
         trained += [acoustic, attacker]
 
         released = take("released", speech)
         if system == original:
             original_attacker = take("original_attacker", attacker, "model")
-        scores = place(
-            score(**own, **take("attacker", attacker, "model"), **original_attacker, **released, **private),
-            "score",
-            system,
-        )
+        attacked = {**take("attacker", attacker, "model"), **original_attacker, **released, **private}
+        scores = spread("score", system, attacked, params, values, place)
         transcripts = place(transcribe(**own, **recognizer, **released, **private), "transcribe", system)
         measured = place(
             evaluate(**own, **take("scores", scores), **take("transcripts", transcripts), **released),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.errors import InputError, PrivacyError
+from voxveil.privacy.gathered import gathered_fault
 from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
@@ -242,7 +243,11 @@ def _verify(releases: Sequence[Release], paths: Sequence[Path], place: str) -> i
     faults = []
     for file in files:
         record = read_ledger(file)
-        if record.id not in known:
+        if record.parts:
+            fault = gathered_fault(record, known)
+            if fault:
+                faults.append(f"{file}: {fault} {place}")
+        elif record.id not in known:
             faults.append(f"{file}: release {record.id} is not in the register {place}")
         elif record.to_json() != known[record.id].to_json():
             faults.append(f"{file}: differs from release {record.id} in the register {place}")

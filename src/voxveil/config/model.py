@@ -1,4 +1,4 @@
-"""Every parameter of voxveil: a section per stage, the systems, ``base``, and the attack on features.
+"""Every parameter of voxveil: a section per stage, the systems, ``base``, and what no stage reads.
 
 The defaults are those of scale ``quickstart``; ``params/*.yaml`` hold what differs.
 """
@@ -22,6 +22,7 @@ __all__ = [
     "AsiParams",
     "BaseParams",
     "BundleParams",
+    "ClusterParams",
     "EvaluateParams",
     "GateParams",
     "Params",
@@ -195,6 +196,19 @@ class GateParams:
 
 
 @dataclass(frozen=True)
+class ClusterParams:
+    """Work spread over pods by a compiled pipeline; no stage reads it, so DVC makes nothing anew for it."""
+
+    anonymize_shards: int = knob(
+        1, "pods that anonymize a system, each with a share of the utterances", low=1, high=500
+    )
+    score_shards: int = knob(
+        1, "pods that attack a system, each with a share of the three scenarios", low=1, high=3
+    )
+    parallel: int = knob(0, "shares of one stage and system that run at the same time; 0 = all", low=0)
+
+
+@dataclass(frozen=True)
 class SystemParams:
     """One anonymization system as a composition of variants."""
 
@@ -258,3 +272,4 @@ class Params:
     probe: ProbeParams = field(default_factory=ProbeParams)
     asr: AsrParams = field(default_factory=AsrParams)
     gate: GateParams = field(default_factory=GateParams)
+    cluster: ClusterParams = field(default_factory=ClusterParams)

@@ -17,7 +17,7 @@ from typing import Any
 from voxveil.config import Params
 from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.executor import Artifact, ExecutorInput
-from voxveil.kubeflow.fan_in import collect, location
+from voxveil.kubeflow.fan_in import collect, collect_shares, location
 from voxveil.stages.registry import Port, StageSpec
 from voxveil.storage.atomic import read_json, write_json
 from voxveil.storage.done import Done
@@ -85,10 +85,13 @@ def read_inputs(
     folders: dict[str, Path] = {}
     digests: dict[str, str] = {}
     for port in spec.inputs:
-        if port.many:
+        if port.many or port.shares:
             folders[port.name] = temporary / port.name
             entries = call.parameters.get(port.name)
-            collect(entries, folders[port.name], port.name, list(params.systems))
+            if port.shares:
+                collect_shares(entries, folders[port.name], port.name, str(call.parameters.get("key", "")))
+            else:
+                collect(entries, folders[port.name], port.name, list(params.systems))
             continue
         folders[port.name] = named_artifact(call.inputs, spec, port.name).path
         digest = call.parameters.get(f"{port.name}_digest")

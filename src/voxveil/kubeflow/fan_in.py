@@ -1,7 +1,7 @@
 """Fan-in: one list parameter of ``SYSTEM URI DIGEST`` texts, read and verified by its consumer.
 
-Kubeflow cannot hand the artifacts of an unrolled set of tasks to one task as one input, and
-backends limit how many inputs a task may have. A list of texts has neither limit.
+Kubeflow cannot hand the artifacts of an unrolled set of tasks to one task as one input, nor those of a loop
+inside another group, and backends limit how many inputs a task may have. A list of texts has no such limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.store import check_reachable, fetch
 from voxveil.storage.done import require_done
 
-__all__ = ["collect", "fetch_one", "location"]
+__all__ = ["collect", "collect_shares", "fetch_one", "location"]
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -38,11 +38,8 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
         InputError: An entry is malformed, twice or missing, or what lies there differs from its digest.
         ParamsError: The systems of the compiled pipeline are not those of the parameters.
     """
-    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise InputError(f"input {name}: must be a list of 'SYSTEM URI DIGEST' texts, got {entries!r}")
     found: dict[str, tuple[str, str]] = {}
-    for entry in entries:
-        system, uri, digest = _parse(entry, name)
+    for system, uri, digest in _parse_all(entries, name):
         if system in found:
             raise InputError(f"input {name}: system {system} is there twice")
         found[system] = (uri, digest)
@@ -58,6 +55,31 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
         require_done(folder / system, f"{name} of {system} ({uri})", digest=digest)
 
 
+def collect_shares(entries: Any, folder: Path, name: str, system: str) -> None:
+    """Fetch every share of one system's work into ``folder/0``, ``folder/1``, ... and verify it.
+
+    Which share each is, and whether all are there, its content says (:mod:`voxveil.stages.gathering`).
+
+    Args:
+        entries: ``SYSTEM URI DIGEST`` texts, one per share, in any order.
+        folder: Where to put them.
+        name: Name of the input, for messages.
+        system: The system they must be of.
+
+    Raises:
+        InputError: An entry is malformed or of another system, or what lies there differs from its digest.
+    """
+    found = _parse_all(entries, name)
+    for other, uri, _ in found:
+        if other != system:
+            raise InputError(f"input {name}: {uri} is of system {other}, must be of {system}")
+        check_reachable(uri)
+    folder.mkdir(parents=True)
+    for number, (_, uri, digest) in enumerate(found):
+        fetch(uri, folder / str(number))
+        require_done(folder / str(number), f"{name} ({uri})", digest=digest)
+
+
 def fetch_one(entry: str, folder: Path, name: str) -> Path:
     """Fetch the output that one ``SYSTEM URI DIGEST`` text names into ``folder``, verify and return it.
 
@@ -69,6 +91,12 @@ def fetch_one(entry: str, folder: Path, name: str) -> Path:
     fetch(uri, folder)
     require_done(folder, f"{name} ({uri})", digest=digest)
     return folder
+
+
+def _parse_all(entries: Any, name: str) -> list[tuple[str, str, str]]:
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise InputError(f"input {name}: must be a list of 'SYSTEM URI DIGEST' texts, got {entries!r}")
+    return [_parse(entry, name) for entry in entries]
 
 
 def _parse(entry: str, name: str) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from voxveil.errors import InputError
+from voxveil.kubeflow.groups import COLLECTED, NEEDS_SERVER, without_exit_handler, without_loops
 
 __all__ = ["Pipeline", "Task", "read_arguments", "read_pipeline"]
 
@@ -109,6 +110,10 @@ class Pipeline:
             elif "taskOutputParameter" in source:
                 output = source["taskOutputParameter"]
                 values[name] = results[output["producerTask"]][output["outputParameterKey"]]
+            elif COLLECTED in source:
+                values[name] = [
+                    results[each["producerTask"]][each["outputParameterKey"]] for each in source[COLLECTED]
+                ]
             elif "taskFinalStatus" in source and status is not None:
                 values[name] = dict(status)
             elif "runtimeValue" in source:
@@ -124,17 +129,19 @@ def read_pipeline(text: str) -> Pipeline:
     """Read the YAML text of a compiled pipeline, both documents.
 
     Raises:
-        InputError: It is no pipeline of plain tasks (loops and conditions need a Kubeflow server).
+        InputError: It is no pipeline of plain tasks and loops over fixed lists (conditions, and loops over
+            what a task gives, need a Kubeflow server).
     """
     try:
         documents = list(yaml.load_all(text, Loader=_LOADER))
         spec = documents[0]
         kubernetes = _kubernetes(documents[1:])
         executors = spec["deploymentSpec"]["executors"]
-        inner, last = _without_exit_handler(spec["root"]["dag"]["tasks"], spec["components"])
+        inner, last = without_exit_handler(spec["root"]["dag"]["tasks"], spec["components"])
+        plain = without_loops(inner, spec["components"])
         tasks = [
             _task(name, content, spec["components"], executors, kubernetes)
-            for name, content in _ordered(inner)
+            for name, content in _ordered(plain)
         ]
         final = None
         if last is not None:
@@ -145,7 +152,7 @@ def read_pipeline(text: str) -> Pipeline:
         return Pipeline(spec["pipelineInfo"]["name"], tuple(tasks), defaults, types, final)
     except yaml.YAMLError as error:
         raise InputError(f"pipeline: not valid YAML ({' '.join(str(error).split())})") from None
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise InputError(f"pipeline: not a compiled pipeline ({error!r})") from None
 
 
@@ -199,8 +206,8 @@ def _task(
     title = content.get("taskInfo", {}).get("name", name)
     component = components[content["componentRef"]["name"]]
     label = component.get("executorLabel")
-    if label is None or "iteratorPolicy" in content or "triggerPolicy" in content:
-        raise InputError(f"task {title}: loops, conditions and nested pipelines need a Kubeflow server")
+    if label is None or "triggerPolicy" in content:
+        raise InputError(f"task {title}: {NEEDS_SERVER}")
     container = executors[label]["container"]
     return Task(
         name,
@@ -214,41 +221,6 @@ def _task(
         bool(content.get("cachingOptions", {}).get("enableCache", False)),
         content.get("retryPolicy", {}),
     )
-
-
-def _without_exit_handler(
-    tasks: Mapping[str, Any], components: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], tuple[str, Mapping[str, Any]] | None]:
-    """Return the tasks inside an exit handler, as if they stood in the pipeline itself, and the exit task.
-
-    Kubeflow puts the tasks into a component of their own, whose inputs are the pipeline's arguments
-    under other names.
-    """
-    exits = {name: task for name, task in tasks.items() if _runs_at_the_end(task)}
-    groups = [name for name, task in tasks.items() if "dag" in components[task["componentRef"]["name"]]]
-    if not exits:
-        return tasks, None
-    if len(exits) != 1 or len(groups) != 1 or len(tasks) != 2:
-        raise InputError("pipeline: more than one exit handler, or tasks beside it, need a Kubeflow server")
-    ((name, last),) = exits.items()
-    group = tasks[groups[0]]
-    given = group.get("inputs", {}).get("parameters", {})
-    inner = {}
-    for each, task in components[group["componentRef"]["name"]]["dag"]["tasks"].items():
-        inputs = dict(task.get("inputs", {}))
-        inputs["parameters"] = {
-            parameter: given[source["componentInputParameter"]]
-            if "componentInputParameter" in source
-            else source
-            for parameter, source in inputs.get("parameters", {}).items()
-        }
-        inner[each] = {**task, "inputs": inputs}
-    # It waits for the group, which is no more, and its trigger is what made it the last.
-    return inner, (name, {key: value for key, value in last.items() if key != "triggerPolicy"})
-
-
-def _runs_at_the_end(task: Mapping[str, Any]) -> bool:
-    return bool(task.get("triggerPolicy", {}).get("strategy") == "ALL_UPSTREAM_TASKS_COMPLETED")
 
 
 def _kubernetes(documents: list[Any]) -> Mapping[str, Any]:

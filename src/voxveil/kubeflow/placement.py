@@ -54,7 +54,8 @@ _TRACKING_SECRET = {
 
 # Beside training: what speaks to MLflow, to the S3 store, and to people.
 _TRACKED = ("report", "gate", "register", "evaluate_scores", "evaluate_attacks", "close_run")
-_STORED = ("anonymize", "prepare_revision", "gate", "register", "evaluate_scores", "attack_external")
+_RELEASING = ("anonymize", "anonymize_share")
+_STORED = (*_RELEASING, "prepare_revision", "gate", "register", "evaluate_scores", "attack_external")
 _TELLING = ("gate", "close_run")
 _LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
 
@@ -130,9 +131,9 @@ def _connect(task: Any, spec: StageSpec) -> None:
         # A server without users needs no password.
         kubernetes.use_secret_as_env(task, TRACKING_SECRET, _TRACKING_SECRET, optional=True)
         kubernetes.use_field_path_as_env(task, "KFP_RUN_ID", "metadata.labels['pipeline/runid']")
-    if spec.name == "anonymize":
+    if spec.name in _RELEASING:
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _LEDGER_CONFIG)
-    if spec.name in _STORED or any(port.many for port in spec.inputs):
+    if spec.name in _STORED or any(port.many or port.shares for port in spec.inputs):
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _STORE_CONFIG)
         kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
     if spec.name in _TELLING:

@@ -118,6 +118,11 @@ def registered(register: Register) -> list[Release]:
             raise PrivacyError(str(error)) from None
         if release.id != name:
             raise PrivacyError(f"register {register.location}: {name}: holds the release {release.id}")
+        if release.parts:
+            raise PrivacyError(
+                f"register {register.location}: {name}: was gathered from releases that are charged"
+                " themselves; it does not belong here"
+            )
         releases.append(release)
     return sorted(releases, key=lambda release: (release.time, release.id))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -15,7 +16,16 @@ from voxveil import __version__
 from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy.loss import Loss, add_up, compose, stream_rho, utterance_loss
 
-__all__ = ["FORMAT", "NEIGHBOURS", "PUBLIC_BY_DEFINITION", "Entry", "Purpose", "Release", "parse_release"]
+__all__ = [
+    "FORMAT",
+    "NEIGHBOURS",
+    "PUBLIC_BY_DEFINITION",
+    "Entry",
+    "Purpose",
+    "Release",
+    "gathered_id",
+    "parse_release",
+]
 
 FORMAT = 1
 Purpose = Literal["release", "evaluation"]
@@ -108,6 +118,8 @@ class Release:
         version: Version of voxveil that announced it.
         settings: What else made the outputs what they are (``model``: SHA-256, ``loudness``: LUFS, ...);
             a later run into the same folder is held against it. May be empty.
+        parts: Ids of the releases this record was gathered from, sorted (:mod:`voxveil.privacy.gathered`);
+            those were announced, each with some of the inputs, this one was not.
     """
 
     id: str
@@ -118,6 +130,7 @@ class Release:
     register: str = ""
     version: str = __version__
     settings: Mapping[str, str | float] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -187,7 +200,14 @@ class Release:
         }
         if self.rho is not None:
             content["rho_max"] = "inf" if math.isinf(self.rho) else self.rho
+        if self.parts:
+            content["parts"] = list(self.parts)
         return {**content, "settings": dict(self.settings)} if self.settings else content
+
+
+def gathered_id(parts: Iterable[str]) -> str:
+    """Return the id of the record that is gathered from releases: it follows from theirs."""
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:32]
 
 
 def _amounts(losses: Mapping[str, Loss]) -> str:
@@ -224,6 +244,7 @@ def parse_release(content: bytes, where: str) -> Release:
     entries = record.get("entries")
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{where}: entries must be a list that is not empty")
+    parts = _parts(record, where)
     settings = record.get("settings", {})
     if not isinstance(settings, dict) or not all(isinstance(v, str | int | float) for v in settings.values()):
         raise InputError(f"{where}: settings must be a mapping to words and numbers, got {settings!r}")
@@ -235,6 +256,7 @@ def parse_release(content: bytes, where: str) -> Release:
         entries=tuple(_entry(entry, where) for entry in entries),
         version=record["version"],
         settings=settings,
+        parts=parts,
     )
     try:
         same = release.to_json() == record
@@ -243,6 +265,18 @@ def parse_release(content: bytes, where: str) -> Release:
     if not same:
         raise InputError(f"{where}: its figures contradict its losses; was it edited?")
     return release
+
+
+def _parts(record: dict[str, Any], where: str) -> tuple[str, ...]:
+    if "parts" not in record:
+        return ()
+    parts = record["parts"]
+    good = isinstance(parts, list) and all(isinstance(part, str) and _ID.match(part) for part in parts)
+    if not good or len(parts) < 2 or parts != sorted(set(parts)):
+        raise InputError(f"{where}: parts must be different release ids, sorted, got {reprlib.repr(parts)}")
+    if record["release"] != gathered_id(parts):
+        raise InputError(f"{where}: release is not the id that follows from its parts")
+    return tuple(parts)
 
 
 def _entry(content: Any, where: str) -> Entry:

@@ -3,13 +3,17 @@
 ``released``: every private utterance with noise from the operating system, announced to the
 register before any is drawn. ``attacker``: public speech under the same policy with seeded
 noise. ``samples``: pairs to listen to, of a corpus that is declared public only.
+
+Of a share (:class:`voxveil.stages.io.Share`) all three hold its own utterances, and it announces no others.
+What is made of an utterance depends on no other one, so how many shares there are changes nothing but the
+noise on private speech, which is never the same twice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +54,8 @@ def run(context: StageContext) -> None:
         # Reads the index of all F0: one that is missing must stop the run before it is charged.
         split.f0(split.utterances[0].id)
     anonymizer.require_disjoint(private.speakers)
-    announced = _announce(context, anonymizer, private)
+    released, imitated = _own(context, private), _own(context, attacker)
+    announced = _announce(context, anonymizer, private, released)
     own, theirs = _Voices(anonymizer, private), _Voices(anonymizer, attacker)
 
     def release(utterance: Utterance) -> Anonymized:
@@ -70,8 +75,8 @@ def run(context: StageContext) -> None:
             audio, seed, utterance.id, f0=f0, speaker=utterance.speaker, source=source
         )
 
-    _write(context, "released", private, release, original=anonymizer.bundle.original)
-    _write(context, "attacker", attacker, imitate, original=anonymizer.bundle.original)
+    _write(context, "released", private, released, release, original=anonymizer.bundle.original)
+    _write(context, "attacker", attacker, imitated, imitate, original=anonymizer.bundle.original)
     write_json(
         context.outputs["released"] / "corpus.json", read_json(context.inputs["private"] / "corpus.json")
     )
@@ -96,7 +101,15 @@ class _Voices:
         return self._anonymizer.source_of(audio, utterance.sex, f"utterance {utterance.id}")
 
 
-def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> Release:
+def _own(context: StageContext, split: Split) -> tuple[Utterance, ...]:
+    """Return the utterances of this share, in the order of the split; all of them where there is one."""
+    chosen = context.share.of({utterance.id: utterance.samples for utterance in split}, str(split.folder))
+    return tuple(utterance for utterance in split if utterance.id in chosen)
+
+
+def _announce(
+    context: StageContext, anonymizer: Anonymizer, private: Split, utterances: Sequence[Utterance]
+) -> Release:
     """Charge the whole release to the register; what it costs is known before it happens."""
     entries = [
         Entry(
@@ -106,7 +119,7 @@ def _announce(context: StageContext, anonymizer: Anonymizer, private: Split) -> 
             anonymizer.losses(utterance.samples),
             speaker=utterance.speaker,
         )
-        for utterance in private
+        for utterance in utterances
     ]
     release = Ledger.open(purpose="evaluation", system=context.key).announce(entries)
     for warning in release.warnings:
@@ -119,6 +132,7 @@ def _write(
     context: StageContext,
     port: str,
     split: Split,
+    utterances: Sequence[Utterance],
     make: Callable[[Utterance], Anonymized],
     *,
     original: bool,
@@ -132,19 +146,20 @@ def _write(
         return _Made(flac, utterance.samples, clipped)
 
     folder = context.outputs[port]
-    progress = Progress(f"anonymize[{context.key}] {port}", len(split), "utterance")
+    progress = Progress(f"anonymize[{context.key}] {port}", len(utterances), "utterance")
     clipped = affected = 0
     with SplitWriter(folder) as writer:
-        results = in_order(one, split.utterances, context.params.base.threads)
-        for done, (utterance, made) in enumerate(zip(split, results, strict=True), 1):
+        results = in_order(one, utterances, context.params.base.threads)
+        for done, (utterance, made) in enumerate(zip(utterances, results, strict=True), 1):
             # No transcript and no F0: whoever reads this has the speech alone.
             plain = Utterance(utterance.id, utterance.speaker, utterance.sex, made.samples)
             writer.add(plain, made.flac)
             clipped += made.clipped
             affected += made.clipped > 0
             progress.update(done)
-    facts = {"utterances": len(split), "clipped_samples": clipped, "clipped_utterances": affected}
+    facts = {"utterances": len(utterances), "clipped_samples": clipped, "clipped_utterances": affected}
     write_json(folder / "summary.json", {"format": 1, "system": context.key, **facts})
+    context.mark_part(port, [utterance.id for utterance in split], {each.id for each in utterances})
 
 
 def _write_samples(context: StageContext, private: Split, attacker: Split) -> None:
@@ -157,8 +172,11 @@ def _write_samples(context: StageContext, private: Split, attacker: Split) -> No
     port, split, corpus = next((side for side in sides if side[2]["public"]), sides[1])
     chosen = _choose(split, context.params.anonymize.samples) if corpus["public"] else []
     made = Split(context.outputs[port])
+    context.mark_part(
+        "samples", [each.id for each in chosen], {each.id for each in chosen if each.id in made}
+    )
     rows: list[dict[str, Any]] = []
-    for utterance in chosen:
+    for utterance in (each for each in chosen if each.id in made):
         names = {state: f"{utterance.id}.{state}.flac" for state in ("original", "anonymized")}
         write_bytes(Path(folder) / names["original"], split.flac(utterance.id))
         write_bytes(Path(folder) / names["anonymized"], made.flac(utterance.id))

@@ -32,6 +32,7 @@ class Port:
             content variant, the recognizer's variant, the original system, or none.
         output: For an input: the output port it must come from, where the stage has several.
         many: The folder holds one finished output per system (fan-in).
+        shares: The folder holds one finished output per share of one stage's work (fan-in).
         copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
             (``{key}`` stands for the stage's key).
     """
@@ -43,12 +44,13 @@ class Port:
     made_for: MadeFor = ""
     output: str = ""
     many: bool = False
+    shares: bool = False
     copy_of: str = ""
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """What a stage reads, writes and needs."""
+    """What a stage reads, writes and needs; ``shared``: several pods can each do a share of its work."""
 
     name: str
     help: str
@@ -60,6 +62,7 @@ class StageSpec:
     torch: bool = False
     gpu: bool = False
     cacheable: bool = True
+    shared: bool = False
 
     @property
     def command(self) -> str:
@@ -223,6 +226,7 @@ STAGES: tuple[StageSpec, ...] = (
         torch=True,
         gpu=True,
         cacheable=False,
+        shared=True,
     ),
     StageSpec(
         "train_attacker",
@@ -263,6 +267,7 @@ STAGES: tuple[StageSpec, ...] = (
         torch=True,
         gpu=True,
         cacheable=False,
+        shared=True,
     ),
     StageSpec(
         "transcribe",

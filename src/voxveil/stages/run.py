@@ -15,14 +15,26 @@ from pathlib import Path
 from voxveil.config import Params, load_params, original_system
 from voxveil.config.compose import to_mapping
 from voxveil.errors import InputError, ParamsError
-from voxveil.stages.io import StageContext
+from voxveil.stages.io import Share, StageContext
 from voxveil.stages.registry import Port, StageSpec, stage_spec
 from voxveil.stages.torchrun import run_by_torchrun, training_processes
-from voxveil.storage.atomic import whole_directory, write_bytes
+from voxveil.storage.atomic import whole_directory, write_bytes, write_json
 from voxveil.storage.done import Done, finish, require_done
 from voxveil.tracking.stream import training_sink
 
-__all__ = ["checkpoint_root", "code_digest", "code_digests", "fingerprint", "made_for", "run_stage"]
+__all__ = [
+    "SHARE",
+    "checkpoint_root",
+    "code_digest",
+    "code_digests",
+    "fingerprint",
+    "made_for",
+    "run_share",
+    "run_stage",
+]
+
+#: In the folder of a share: which it is and what it was made from.
+SHARE = "share.json"
 
 
 def run_stage(
@@ -54,17 +66,10 @@ def run_stage(
     _check_ports(spec, "--in", spec.inputs, inputs)
     _check_ports(spec, "--out", spec.outputs, outputs)
     _check_outputs(spec, outputs)
-    for name in digests or {}:
-        if name not in inputs:
-            raise InputError(
-                f"stage {spec.command}: unknown --digest {name}; it has: {', '.join(inputs) or 'none'}"
-            )
+    _check_digests(spec, inputs, digests or {})
     _check_key(spec, key, params)
     processes = training_processes(spec, params)
-    done_in = {
-        port.name: _require(port, Path(inputs[port.name]), params, key, (digests or {}).get(port.name))
-        for port in spec.inputs
-    }
+    done_in = _require_all(spec, inputs, params, key, digests or {})
     mark = fingerprint(spec, key, params, done_in)
     checkpoints = checkpoint_root() / spec.name / mark
     with ExitStack() as stack:
@@ -89,12 +94,7 @@ def run_stage(
             if spec.trains:
                 # Before the stage's imports: MLflow's own take as long.
                 context = replace(context, sink=stack.enter_context(training_sink(context)))
-            module = importlib.import_module(f"voxveil.stages.{spec.name}")
-            if spec.torch:
-                from voxveil.training.loop import use_threads
-
-                use_threads(params.base.threads)
-            module.run(context)
+            _run_module(spec, context)
         results = {name: finish(folder, spec.name, key or None, name) for name, folder in folders.items()}
     for port in spec.outputs:
         if port.copy_of:
@@ -102,6 +102,55 @@ def run_stage(
             write_bytes(Path(outputs[port.name]), (Path(outputs[source]) / file).read_bytes())
     shutil.rmtree(checkpoints, ignore_errors=True)
     return results
+
+
+def run_share(
+    name: str,
+    params: Params,
+    inputs: Mapping[str, Path],
+    output: Path,
+    share: Share,
+    *,
+    key: str,
+    digests: Mapping[str, str] | None = None,
+) -> Done:
+    """Run one share of stage ``name`` and return the completion record of what it leaves.
+
+    That is one folder with a folder for each output of the stage and ``share.json``. It is no output of the
+    stage, and no other stage takes it, until all shares are gathered (:mod:`voxveil.stages.gathering`).
+
+    Args:
+        name: Stem of a stage whose work can be shared.
+        params: The parameters.
+        inputs: Folder of each declared input.
+        output: Folder of the share; replaced whole.
+        share: Which share.
+        key: System.
+        digests: Digest an input must have, where the caller was told one.
+
+    Raises:
+        VoxveilError: Nothing was written.
+    """
+    spec = stage_spec(name)
+    if not spec.shared:
+        raise InputError(f"stage {spec.command}: its work cannot be shared between pods")
+    _check_ports(spec, "--in", spec.inputs, inputs)
+    _check_digests(spec, inputs, digests or {})
+    _check_key(spec, key, params)
+    done_in = _require_all(spec, inputs, params, key, digests or {})
+    mark = fingerprint(spec, key, params, done_in)
+    with whole_directory(Path(output)) as folder:
+        outputs = {port.name: folder / port.name for port in spec.outputs}
+        for path in outputs.values():
+            path.mkdir()
+        given = {port.name: Path(inputs[port.name]) for port in spec.inputs}
+        checkpoints = checkpoint_root() / spec.name / mark
+        _run_module(
+            spec, StageContext(spec.name, key, params, given, outputs, checkpoints, mark, share=share)
+        )
+        made = {"share": str(share), "fingerprint": mark, "inputs": done_in}
+        write_json(folder / SHARE, {"format": 1, **made})
+        return finish(folder, f"{spec.name}_share", key, "made")
 
 
 def checkpoint_root() -> Path:
@@ -145,6 +194,23 @@ def code_digest(name: str) -> str:
     for file in files:
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def _run_module(spec: StageSpec, context: StageContext) -> None:
+    module = importlib.import_module(f"voxveil.stages.{spec.name}")
+    if spec.torch:
+        from voxveil.training.loop import use_threads
+
+        use_threads(context.params.base.threads)
+    module.run(context)
+
+
+def _check_digests(spec: StageSpec, inputs: Mapping[str, Path], digests: Mapping[str, str]) -> None:
+    for name in digests:
+        if name not in inputs:
+            raise InputError(
+                f"stage {spec.command}: unknown --digest {name}; it has: {', '.join(inputs) or 'none'}"
+            )
 
 
 def _check_ports(spec: StageSpec, flag: str, ports: tuple[Port, ...], given: Mapping[str, Path]) -> None:
@@ -191,6 +257,16 @@ def _check_outputs(spec: StageSpec, outputs: Mapping[str, Path]) -> None:
             raise InputError(f"stage {spec.command}: --out {port.name}={path} is a folder; it must be a file")
         if not port.copy_of and path.exists() and not path.is_dir():
             raise InputError(f"stage {spec.command}: --out {port.name}={path} is a file; it must be a folder")
+
+
+def _require_all(
+    spec: StageSpec, inputs: Mapping[str, Path], params: Params, key: str, digests: Mapping[str, str]
+) -> dict[str, str]:
+    """Check every input; return its digest."""
+    return {
+        port.name: _require(port, Path(inputs[port.name]), params, key, digests.get(port.name))
+        for port in spec.inputs
+    }
 
 
 def _require(port: Port, path: Path, params: Params, key: str, digest: str | None) -> str:

@@ -2,12 +2,13 @@
 
 Every attacker that was trained attacks in three scenarios (:mod:`voxveil.attack.scenarios`): ignorant,
 lazy-informed and semi-informed. The original system has one row, which is called semi-informed too:
-attacker, enrolment and trials original.
+attacker, enrolment and trials original. A share of the work is some of the scenarios: the strongest seed
+and the fusion are decided inside one, from scores that no file holds in full precision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from voxveil.attack.asv import Attacker
 from voxveil.attack.files import write_attack
@@ -17,7 +18,7 @@ from voxveil.attack.rank import draw_rank_protocol
 from voxveil.attack.scenarios import Plan, Scenario, check_attackers, run_scenarios
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
-from voxveil.errors import InputError
+from voxveil.errors import InputError, ParamsError
 from voxveil.speaker.clips import MINIMUM_SAMPLES
 from voxveil.stages.io import StageContext
 from voxveil.training.progress import Progress
@@ -60,7 +61,7 @@ def run(context: StageContext) -> None:
     def progress(what: str, total: int) -> Callable[[int], None]:
         return Progress(f"score[{context.key}] {what}", total, "utterance").update
 
-    for scored in run_scenarios(scenarios, progress):
+    for scored in run_scenarios(_own(context, scenarios), progress):
         conditions = scored.conditions
         write_attack(
             context.outputs["scores"] / conditions.attacker / conditions.scenario,
@@ -73,6 +74,19 @@ def run(context: StageContext) -> None:
             sex_of=sex_of,
             seed_eers=scored.seed_eers,
         )
+
+
+def _own(context: StageContext, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Return the scenarios of this share; the last two, which embed the same speech alike, part last."""
+    share, names = context.share, [scenario.name for scenario in scenarios]
+    if share.count > len(scenarios):
+        raise ParamsError(
+            f"cluster.score_shards: got {share.count}, but system {context.key} is attacked in"
+            f" {len(scenarios)} scenarios ({', '.join(names)}), which are not divided further"
+        )
+    own = [each for place, each in enumerate(scenarios) if min(place, share.count - 1) == share.number - 1]
+    context.mark_part("scores", names, {scenario.name for scenario in own})
+    return own
 
 
 def _check_same_kinds(

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from voxveil.errors import InputError
 from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
 
-__all__ = ["STEPS", "STEP_PARAMETERS", "STEP_VALUES", "is_step", "spec_of"]
+__all__ = ["STEPS", "STEP_PARAMETERS", "STEP_VALUES", "gather_of", "is_step", "share_of", "spec_of"]
+
+_SHARE, _GATHER = "_share", "_gather"
+
+
+def _share(stage: StageSpec, what: str) -> StageSpec:
+    """Return the step that does one share of a stage's work; it needs what the stage needs."""
+    # A share tells of what it was made of, like the most secret of the outputs in it.
+    secrecy = max((port.secrecy for port in stage.outputs), key=("public", "released", "private").index)
+    outputs = (Port("made", "Dataset", secrecy),)
+    return replace(stage, name=f"{stage.name}{_SHARE}", help=what, outputs=outputs, sections=(), packages=())
+
+
+def _gather(stage: StageSpec, what: str) -> StageSpec:
+    """Return the step that puts the shares of a stage's work together, into the outputs of the stage."""
+    inputs = (Port("shares", "Dataset", made_by=f"{stage.name}{_SHARE}", made_for="key", shares=True),)
+    return StageSpec(
+        f"{stage.name}{_GATHER}", what, inputs, stage.outputs, keyed=stage.keyed, cacheable=False
+    )
+
 
 STEPS: tuple[StageSpec, ...] = (
+    _share(stage_spec("anonymize"), "anonymize one share of the utterances; a gather puts them together"),
+    _gather(stage_spec("anonymize"), "put the anonymized shares of one system together, or refuse"),
+    _share(stage_spec("score"), "attack in some of the scenarios; a gather puts them together"),
+    _gather(stage_spec("score"), "put the attacked scenarios of one system together, or refuse"),
     StageSpec(
         "prepare_revision",
         "fetch one version of a dataset by DVC and prepare it; refuse what is not declared public",
@@ -74,6 +98,8 @@ STEPS: tuple[StageSpec, ...] = (
 """Every step."""
 
 STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "anonymize_share": ("share",),
+    "score_share": ("share",),
     "prepare_revision": ("repository", "dataset", "revision"),
     "gate": ("registered_model",),
     "register": ("registered_model", "model_store", "repository", "commit"),
@@ -83,6 +109,10 @@ STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """Texts a step takes beside ``params`` and ``key``."""
 
 STEP_VALUES: Mapping[str, tuple[str, ...]] = {
+    "anonymize_share": (),
+    "anonymize_gather": (),
+    "score_share": (),
+    "score_gather": (),
     "prepare_revision": ("commit",),
     "gate": ("promoted",),
     "register": ("version",),
@@ -97,6 +127,16 @@ STEP_VALUES: Mapping[str, tuple[str, ...]] = {
 def is_step(name: str) -> bool:
     """Return whether ``name`` is a step and not a stage."""
     return any(name == step.name for step in STEPS)
+
+
+def share_of(name: str) -> str:
+    """Return the stage of whose work the step ``name`` does a share; empty where it does none."""
+    return name.removesuffix(_SHARE) if is_step(name) and name.endswith(_SHARE) else ""
+
+
+def gather_of(name: str) -> str:
+    """Return the stage whose shares the step ``name`` puts together; empty where it does none."""
+    return name.removesuffix(_GATHER) if is_step(name) and name.endswith(_GATHER) else ""
 
 
 def spec_of(name: str) -> StageSpec:

@@ -1,0 +1,13 @@
+"""Step ``score_gather``: all scenarios of one system, put together as the stage ``score`` leaves them."""
+
+from __future__ import annotations
+
+from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.kubeflow.steps.sharing import gather
+
+__all__ = ["run"]
+
+
+def run(call: StepCall) -> StepResult:
+    """Put the shares together."""
+    return gather(call)

@@ -1,0 +1,13 @@
+"""Step ``score_share``: one share of the attack scenarios."""
+
+from __future__ import annotations
+
+from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.kubeflow.steps.sharing import share
+
+__all__ = ["run"]
+
+
+def run(call: StepCall) -> StepResult:
+    """Do the share."""
+    return share(call)

@@ -1,0 +1,51 @@
+"""A stage's work shared between pods: what the steps ``STAGE_share`` and ``STAGE_gather`` have in common.
+
+How many shares there are stands in the compiled file and in the parameters; a run whose parameters want
+another number is stopped before anything is done.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from voxveil.errors import ParamsError
+from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.kubeflow.steps.table import gather_of, share_of
+from voxveil.stages.gathering import gather_stage
+from voxveil.stages.io import Share
+from voxveil.stages.run import run_share
+
+__all__ = ["gather", "shards", "share"]
+
+
+def shards(stage: str, call: StepCall) -> int:
+    """Return how many shares of a stage's work the parameters ask for."""
+    return int(getattr(call.params.cluster, f"{stage}_shards"))
+
+
+def share(call: StepCall) -> StepResult:
+    """Do one share of the work of the stage in the step's name.
+
+    Raises:
+        ParamsError: The pipeline was compiled for another number of shares.
+    """
+    from voxveil.training.devices import require_gpu
+
+    stage = share_of(call.step)
+    which = Share.parse(call.text("share"))
+    if which.count != shards(stage, call):
+        raise ParamsError(
+            f"cluster.{stage}_shards: params want {shards(stage, call)}, the pipeline was compiled with"
+            f" {which.count}; compile it again with these params"
+        )
+    require_gpu()
+    output = call.outputs["made"]
+    done = run_share(stage, call.params, call.inputs, output, which, key=call.key, digests=call.digests)
+    return StepResult({"made": done}, {})
+
+
+def gather(call: StepCall) -> StepResult:
+    """Put the shares of the stage in the step's name together."""
+    stage = gather_of(call.step)
+    folders = sorted(Path(call.inputs["shares"]).iterdir(), key=lambda folder: int(folder.name))
+    return StepResult(gather_stage(stage, call.key, folders, call.outputs, shards(stage, call)), {})
