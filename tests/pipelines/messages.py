@@ -1,4 +1,4 @@
-"""Executor inputs as Kubeflow's launcher renders them, and small stages that stand in for real ones."""
+"""Executor inputs as Kubeflow's launcher renders them, and small stages and scripts for real ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,28 @@ from voxveil.storage.atomic import write_json, write_text
 from voxveil.storage.done import Done, finish
 
 ROOT = Path(__file__).resolve().parents[2]
+
+#: A task that writes two outputs: a finished folder and the digest of it, like every stage.
+GOOD = """
+import json, sys
+from pathlib import Path
+from voxveil.storage.done import finish
+call = json.loads(sys.argv[1])
+folder = Path(call["outputs"]["artifacts"]["data"]["artifacts"][0]["uri"])
+folder.mkdir(exist_ok=True)
+(folder / "call.json").write_text(json.dumps(call))
+digest = finish(folder, "prepare", None).digest
+output = {"parameterValues": {"data_digest": digest, "data_location": "a " + digest}, "artifacts": {}}
+"""
+REPORT = "Path(call['outputs']['outputFile']).write_text(json.dumps(output))\n"
+#: A task that keeps what it was told of the others.
+EXIT = """
+import json, sys
+from pathlib import Path
+call = json.loads(sys.argv[1])
+Path(call["outputs"]["outputFile"]).write_text(json.dumps({"parameterValues": {}, "artifacts": {}}))
+Path(__import__("os").environ["TOLD"]).write_text(json.dumps(call["inputs"]["parameterValues"]))
+"""
 
 
 def tiny_params() -> Params:

@@ -14,7 +14,7 @@ import pytest
 from voxveil.errors import ParamsError
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.resources import load_resources
-from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step, share_of
 from voxveil.stages.registry import STAGES, StageSpec
 
 ALL = (*STAGES, *STEPS)
@@ -57,7 +57,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     # Only the exit task is told how the others ended.
     inputs |= {"status": "pipelinetaskfinalstatus"} if spec.name == "close_run" else {}
     for port in spec.inputs:
-        if port.many:
+        if port.many or port.shares:
             inputs[port.name] = "list[string]"
         else:
             inputs |= {port.name: f"system.{port.kind.lower()}", f"{port.name}_digest": "string"}
@@ -71,7 +71,8 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             outputs[files_artifact(port)] = "system.dataset"
         if not port.copy_of:
             outputs[f"{port.name}_digest"] = "string"
-        if port.name in LOCATED and not port.copy_of and spec.keyed == "system":
+        located = port.name in LOCATED and not port.copy_of and spec.keyed == "system"
+        if located or share_of(spec.name):
             outputs[f"{port.name}_location"] = "string"
     outputs |= {"fingerprint": "string"} if spec.trains else {}
     assert types(component.outputs) == outputs

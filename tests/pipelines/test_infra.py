@@ -15,7 +15,7 @@ import yaml
 
 from voxveil.kubeflow import placement
 from voxveil.kubeflow.graph import Task, read_pipeline
-from voxveil.kubeflow.steps.table import STEPS
+from voxveil.kubeflow.steps.table import STEPS, gather_of, share_of
 from voxveil.stages.registry import STAGES
 
 Objects = list[dict[str, Any]]
@@ -102,6 +102,7 @@ def test_stages_with_private_speech_reach_neither_mlflow_nor_the_world(
     objects: dict[tuple[str, str], Any],
 ) -> None:
     private = {"anonymize", "score", "transcribe", "evaluate"}
+    private |= {spec.name for spec in STEPS if share_of(spec.name) or gather_of(spec.name)}
     for name in ("voxveil-stages-mlflow", "voxveil-stages-https"):
         (rule,) = objects["NetworkPolicy", name]["spec"]["podSelector"]["matchExpressions"]
         assert not private & set(rule["values"]), name

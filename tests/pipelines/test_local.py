@@ -10,24 +10,11 @@ from typing import Any
 import goldens
 import pytest
 import yaml
+from messages import EXIT, GOOD, REPORT
 
 from voxveil.errors import IncompleteInputError, InputError
 from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import executor_input, run_pipeline
-
-#: A task that writes two outputs: a finished folder and the digest of it, like every stage.
-GOOD = """
-import json, sys
-from pathlib import Path
-from voxveil.storage.done import finish
-call = json.loads(sys.argv[1])
-folder = Path(call["outputs"]["artifacts"]["data"]["artifacts"][0]["uri"])
-folder.mkdir(exist_ok=True)
-(folder / "call.json").write_text(json.dumps(call))
-digest = finish(folder, "prepare", None).digest
-output = {"parameterValues": {"data_digest": digest, "data_location": "a " + digest}, "artifacts": {}}
-"""
-REPORT = "Path(call['outputs']['outputFile']).write_text(json.dumps(output))\n"
 
 
 def telling(variable: str) -> str:
@@ -173,16 +160,6 @@ def test_releases_are_registered_beside_the_run(tmp_path: Path, monkeypatch: pyt
     assert results["task-0"]["data_location"] == str(tmp_path / "mine")
 
 
-#: A task that keeps what it was told of the others.
-EXIT = """
-import json, sys
-from pathlib import Path
-call = json.loads(sys.argv[1])
-Path(call["outputs"]["outputFile"]).write_text(json.dumps({"parameterValues": {}, "artifacts": {}}))
-Path(__import__("os").environ["TOLD"]).write_text(json.dumps(call["inputs"]["parameterValues"]))
-"""
-
-
 @pytest.fixture
 def handled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Compile two tasks inside an exit handler by Kubeflow; return a function that runs them."""
@@ -258,27 +235,6 @@ def test_a_failing_exit_task_fails_the_run(handled: Any) -> None:
 def test_what_is_no_pipeline_is_refused(text: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
         read_pipeline(text)
-
-
-def test_loops_need_a_server(tmp_path: Path) -> None:
-    dsl = pytest.importorskip("kfp.dsl", reason="needs the pipeline extra")
-    from kfp import compiler
-
-    def shard(number):
-        return dsl.ContainerSpec(image="x", command=["true"])
-
-    # kfp reads annotations as objects; this file's are text.
-    shard.__annotations__ = {"number": int}
-    component = dsl.container_component(shard)
-
-    @dsl.pipeline(name="loop")
-    def loop():
-        with dsl.ParallelFor([1, 2]) as number:
-            component(number=number)
-
-    compiler.Compiler().compile(loop, str(tmp_path / "loop.yaml"))
-    with pytest.raises(InputError, match="loops, conditions and nested pipelines need a Kubeflow server"):
-        read_pipeline((tmp_path / "loop.yaml").read_text())
 
 
 def test_our_message_is_the_one_kubeflow_renders(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,14 +8,17 @@ import pytest
 
 from made_voices import write_voices
 from voxveil.attack.ecapa import EcapaAttacker
-from voxveil.config import parse_params
+from voxveil.attack.fusion import Fusion
+from voxveil.config import load_params, parse_params
 from voxveil.config.compose import params_text
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import draw_trials, write_trials
 from voxveil.errors import VoxveilError
 from voxveil.metrics.evaluation import read_evaluation
 from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
-from voxveil.stages.run import run_stage
+from voxveil.stages.gathering import gather_stage
+from voxveil.stages.io import Share
+from voxveil.stages.run import run_share, run_stage
 from voxveil.storage.done import finish
 from voxveil.training.loop import seeded
 
@@ -228,4 +232,64 @@ def test_an_attacker_of_anonymized_speech_is_not_the_original_one(
     finish(wrong, "train_attacker", "original")
     with pytest.raises(VoxveilError, match="was trained on anonymized speech, must be original"):
         score(params, {**inputs, "original_attacker": wrong}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def share(params: Path, inputs: dict[str, Path], out: Path, which: Share, key: str = "anon") -> Path:
+    run_share("score", load_params(params), inputs, out, which, key=key)
+    return out
+
+
+def with_seeds_and_fusion(folder: Path, system: str) -> None:
+    """Give an attacker a second seed and a fusion."""
+    kept = write_attacker(folder.with_name(f"{folder.name}-2"), ["s90", "s91"], system)
+    shutil.copytree(kept / "ecapa", folder / "ecapa.seed2")
+    Fusion(("ecapa",), np.array([0.1]), np.array([0.3]), np.array([1.7]), 0.2, 4, (4, 12)).save(folder)
+    finish(folder, "train_attacker", system)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_scenarios_of_several_pods_are_the_files_of_one(
+    params: Path, inputs: dict[str, Path], tmp_path: Path, count: int
+) -> None:
+    with_seeds_and_fusion(inputs["attacker"], "anon")
+    with_seeds_and_fusion(inputs["original_attacker"], "original")
+    score(params, inputs, tmp_path / "whole")
+    parts = [share(params, inputs, tmp_path / f"share{n}", Share(n, count)) for n in range(1, count + 1)]
+    held = [{path.name for path in part.glob("scores/*/*") if path.is_dir()} for part in parts]
+    # What embeds the same speech by the same attackers stays together as long as it can.
+    assert held[0] == {"semi_informed"}
+    assert held[1:] == ([{"ignorant", "lazy_informed"}] if count == 2 else [{"ignorant"}, {"lazy_informed"}])
+    gather_stage("score", "anon", parts[::-1], {"scores": tmp_path / "gathered"}, count)
+    one, two = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "whole", tmp_path / "gathered")
+    )
+    assert one == two
+    assert Path("fusion/ignorant/scores.txt") in one
+
+
+def test_scenarios_that_are_missing_or_there_twice_are_refused(
+    params: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    parts = [share(params, inputs, tmp_path / f"share{n}", Share(n, 2)) for n in (1, 2)]
+    for scenarios, why in (
+        ({}, "scenario: 1 of 3 are in no share"),
+        ({"semi_informed": 0, "ignorant": 1}, "scenario ignorant: is in two shares, 1 and 2 of 2"),
+    ):
+        content = {"format": 1, "of": 3, "places": scenarios}
+        (parts[0] / "scores/part.json").write_text(json.dumps(content))
+        finish(parts[0], "score_share", "anon", "made")
+        with pytest.raises(VoxveilError, match=why):
+            gather_stage("score", "anon", parts, {"scores": tmp_path / "gathered"}, 2)
+        assert not (tmp_path / "gathered").exists()
+
+
+def test_a_scenario_is_not_divided(params: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(VoxveilError, match=r"cluster\.score_shards: got 4, but system anon is attacked in 3"):
+        share(params, inputs, tmp_path / "out", Share(4, 4))
+    original = {**inputs, "attacker": inputs["original_attacker"]}
+    finish(inputs["released"], "anonymize", "original")
+    with pytest.raises(VoxveilError, match="got 2, but system original is attacked in 1 scenarios"):
+        share(params, original, tmp_path / "out", Share(1, 2), key="original")
     assert not (tmp_path / "out").exists()
