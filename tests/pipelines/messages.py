@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from voxveil.cli import main
 from voxveil.config import Params
 from voxveil.config.compose import compose, to_mapping
+from voxveil.errors import InputError
+from voxveil.kubeflow.graph import Task
 from voxveil.kubeflow.steps.table import spec_of
 from voxveil.stages.io import StageContext
 from voxveil.stages.registry import StageSpec
@@ -100,6 +104,14 @@ def runtime(name: str, uri: str) -> dict[str, Any]:
     return {
         "artifacts": [{"name": name, "uri": uri, "type": {"schemaTitle": "system.Artifact"}, "metadata": {}}]
     }
+
+
+def here(task: Task, message: Mapping[str, Any]) -> None:
+    """Run a task's command in this process."""
+    words = [json.dumps(message) if word == "{{$}}" else word for word in task.command]
+    assert words[0] == "voxveil"
+    if main(words[1:]):
+        raise InputError(f"{task.title} failed")
 
 
 def reported(folder: Path) -> dict[str, Any]:

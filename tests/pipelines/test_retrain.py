@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import goldens
 import messages
 import pytest
 
-from voxveil.cli import main
 from voxveil.config.compose import compose
 from voxveil.errors import InputError, ParamsError, PrivacyError
 from voxveil.kubeflow.compile import compile_pipeline
-from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
+from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
 from voxveil.kubeflow.resources import Images
 from voxveil.kubeflow.steps.call import StepCall, StepResult
@@ -100,19 +97,9 @@ def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Steps:
     return made
 
 
-def here(task: Task, message: Mapping[str, Any]) -> None:
-    """Run a task's command in this process."""
-    import json
-
-    words = [json.dumps(message) if word == "{{$}}" else word for word in task.command]
-    assert words[0] == "voxveil"
-    if main(words[1:]):
-        raise InputError(f"{task.title} failed")
-
-
 def test_every_task_gets_what_it_needs(pipeline: Pipeline, steps: Steps, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    run_pipeline(pipeline, run, arguments=GIVEN, report=lambda line: None, execute=here)
+    run_pipeline(pipeline, run, arguments=GIVEN, report=lambda line: None, execute=messages.here)
     assert set(steps.calls) == {"prepare_revision", "gate", "register", "close_run"}
     fetched, gate, register = (steps.calls[name] for name in ("prepare_revision", "gate", "register"))
     assert {name: fetched.text(name) for name in ("repository", "dataset", "revision")} == {
@@ -145,7 +132,9 @@ def test_a_failing_gate_registers_nothing_and_the_exit_task_is_told(
 
     monkeypatch.setitem(sys.modules, "voxveil.kubeflow.steps.gate", SimpleNamespace(run=away))
     with pytest.raises(InputError, match="gate anon_dp failed"):
-        run_pipeline(pipeline, tmp_path / "run", arguments=GIVEN, report=lambda line: None, execute=here)
+        run_pipeline(
+            pipeline, tmp_path / "run", arguments=GIVEN, report=lambda line: None, execute=messages.here
+        )
     assert "register" not in steps.calls
     assert steps.calls["close_run"].parameters["status"]["state"] == "FAILED"
 

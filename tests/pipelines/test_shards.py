@@ -1,4 +1,4 @@
-"""The chain with its work shared between pods: the file under review, and what its steps do with a message."""
+"""The chain with its work shared between pods: the file under review, and its steps."""
 
 from __future__ import annotations
 

@@ -1,0 +1,128 @@
+"""The chain shared between pods, run from the compiled file: every stage takes what was gathered."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import goldens
+import messages
+import pytest
+
+from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.errors import InputError
+from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
+from voxveil.kubeflow.local import run_pipeline
+from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.privacy import Entry, Identity, Ledger, read_ledger, write_ledger
+from voxveil.privacy.ledger import registered
+from voxveil.privacy.register import FolderRegister
+from voxveil.stages.io import StageContext
+from voxveil.stages.registry import STAGES
+from voxveil.storage.atomic import write_json
+from voxveil.storage.done import require_done
+
+ITEMS = tuple(Utterance(f"s{n % 2}-{n}", f"s{n % 2}", "F", 400 + 10 * n) for n in range(7))
+
+
+class Anonymize:
+    """A stage anonymize whose speech is the name of each utterance; it announces as the real one does."""
+
+    def run(self, context: StageContext) -> None:
+        """Write the utterances of this share."""
+        chosen = context.share.of({item.id: item.samples for item in ITEMS}, "made")
+        own = [item for item in ITEMS if item.id in chosen]
+        losses = {"content": Identity("vector").loss_for((3, 2))}
+        entries = [
+            Entry(item.id, hashlib.sha256(item.id.encode()).hexdigest(), 3, losses, item.speaker)
+            for item in own
+        ]
+        release = Ledger.open(purpose="evaluation", system=context.key).announce(entries)
+        for port in ("released", "attacker"):
+            with SplitWriter(context.outputs[port]) as writer:
+                for item in own:
+                    writer.add(item, f"{port} {item.id}".encode())
+            write_json(context.outputs[port] / "corpus.json", {})
+            counts = {"utterances": len(own), "clipped_samples": 2, "clipped_utterances": 1}
+            write_json(context.outputs[port] / "summary.json", {"format": 1, "system": context.key, **counts})
+            context.mark_part(port, [item.id for item in ITEMS], chosen)
+        write_ledger(context.outputs["released"], release)
+        context.mark_part("samples", [], ())
+        write_json(context.outputs["samples"] / "samples.json", {"format": 1, "utterances": []})
+
+
+class Score:
+    """A stage score that attacks nobody, in three scenarios."""
+
+    def run(self, context: StageContext) -> None:
+        """Write the scenarios of this share."""
+        names = ["a", "b", "c"]
+        own = names[context.share.number - 1 :: context.share.count]
+        context.mark_part("scores", names, own)
+        for name in own:
+            write_json(context.outputs["scores"] / "ecapa" / name / "scores.json", name)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """Put stand-ins where the stages are; return what the exit task is told."""
+    monkeypatch.setenv("VOXVEIL_CHECKPOINTS", str(tmp_path / "checkpoints"))
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
+    for spec in STAGES:
+        stand_in: Any = {"anonymize": Anonymize(), "score": Score()}.get(spec.name)
+        module = stand_in or messages.Recorder(spec, {"privacy/eer": 12.5})
+        monkeypatch.setitem(sys.modules, f"voxveil.stages.{spec.name}", module)
+    seen: list[Any] = []
+
+    def close(call: StepCall) -> StepResult:
+        seen.append(call.parameters["status"])
+        return StepResult({}, {})
+
+    monkeypatch.setitem(sys.modules, "voxveil.kubeflow.steps.close_run", SimpleNamespace(run=close))
+    return seen
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return read_pipeline(goldens.golden(goldens.SHARDS).read_text(encoding="utf-8"))
+
+
+def test_the_whole_chain_runs_on_what_was_gathered(
+    pipeline: Pipeline, told: list[Any], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    lines: list[str] = []
+    results = run_pipeline(pipeline, run, report=lines.append, execute=messages.here)
+    assert len(results) == len(pipeline.tasks) + 1 == len(lines)
+    assert told[0]["state"] == "SUCCEEDED"
+    folders = {task.title: run / task.name for task in pipeline.tasks}
+    for system in ("anon", "anon_dp", "original"):
+        made = folders[f"anonymize_gather {system}"]
+        for port in ("released", "attacker"):
+            split = Split(made / port)
+            assert split.utterances == ITEMS
+            assert all(split.flac(item.id) == f"{port} {item.id}".encode() for item in ITEMS)
+        ledger = read_ledger(made / "released/ledger.json")
+        assert [entry.input for entry in ledger.entries] == [item.id for item in ITEMS]
+    # Three systems, three shares each, every one announced once.
+    assert len(registered(FolderRegister(tmp_path / "ledger"))) == 9
+    scores = require_done(folders["score_gather anon_dp"] / "scores", "scores")
+    assert sorted(scores.files) == [f"ecapa/{name}/scores.json" for name in "abc"]
+
+
+def test_a_share_that_fails_leaves_nothing_gathered(
+    pipeline: Pipeline, told: list[Any], tmp_path: Path
+) -> None:
+    def execute(task: Task, message: Mapping[str, Any]) -> None:
+        if task.title == "anonymize_share anon 3-of-3":
+            raise InputError("its node is gone")
+        messages.here(task, message)
+
+    with pytest.raises(InputError, match="its node is gone"):
+        run_pipeline(pipeline, tmp_path / "run", report=lambda line: None, execute=execute)
+    assert told[0]["state"] == "FAILED"
+    assert not any("gather" in folder.name for folder in (tmp_path / "run").iterdir())
