@@ -88,7 +88,7 @@ def test_metrics_need_no_torch_or_plots() -> None:
     assert result.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("stage", ["prepare", "evaluate", "bundle", "report"])
+@pytest.mark.parametrize("stage", ["prepare", "evaluate", "bundle", "report", "gathering"])
 def test_stage_module_imports_no_torch(stage: str) -> None:
     code = f"import sys\nimport voxveil.stages.{stage}\nprint('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
