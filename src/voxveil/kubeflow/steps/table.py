@@ -30,10 +30,6 @@ def _gather(stage: StageSpec, what: str) -> StageSpec:
 
 
 STEPS: tuple[StageSpec, ...] = (
-    _share(stage_spec("anonymize"), "anonymize one share of the utterances; a gather puts them together"),
-    _gather(stage_spec("anonymize"), "put the anonymized shares of one system together, or refuse"),
-    _share(stage_spec("score"), "attack in some of the scenarios; a gather puts them together"),
-    _gather(stage_spec("score"), "put the attacked scenarios of one system together, or refuse"),
     StageSpec(
         "prepare_revision",
         "fetch one version of a dataset by DVC and prepare it; refuse what is not declared public",
@@ -94,6 +90,10 @@ STEPS: tuple[StageSpec, ...] = (
         (),
         cacheable=False,
     ),
+    _share(stage_spec("anonymize"), "anonymize one share of the utterances; a gather puts them together"),
+    _gather(stage_spec("anonymize"), "put the anonymized shares of one system together, or refuse"),
+    _share(stage_spec("score"), "attack in some of the scenarios; a gather puts them together"),
+    _gather(stage_spec("score"), "put the attacked scenarios of one system together, or refuse"),
 )
 """Every step."""
 
