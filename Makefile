@@ -1,6 +1,7 @@
 # make demo           the whole chain on speech made by espeak-ng, then the results
 # make test           the tests that need no service
 # make test-services  the rest: what needs an S3 server, an MLflow server, Docker or a browser, or minutes of training
+# make test-containers  both images built, the whole chain in them, held against DVC's (Docker, or root on Debian)
 # make test-compose   mlflow/compose.yaml as a whole (needs a Docker engine with BuildKit, and docker-compose)
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
@@ -15,7 +16,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VOXVEIL_SCREENSHOTS ?= $(CURDIR)/.voxveil/screenshots
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services test-compose infra-check stack-up stack-down check format locks clean
+.PHONY: demo install dev test test-services test-containers test-compose infra-check stack-up stack-down check format locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -28,11 +29,15 @@ dev:
 
 test: dev
 	@# Two at a time, a file as a whole; the long files come first. A waiting thread leaves its core to the other.
-	@GOMP_SPINCOUNT=0 tests/in_copy.sh -m "not services and not long" -n 2 --dist loadfile --no-loadscope-reorder
+	@GOMP_SPINCOUNT=0 tests/in_copy.sh -m "not services and not long and not containers" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-services: dev
 	@tests/services/prepare.sh
 	@tests/in_copy.sh -m "services or long"
+
+test-containers: dev
+	@tests/services/prepare.sh containers
+	@tests/in_copy.sh -m containers -s
 
 test-compose:
 	@tests/services/compose.sh

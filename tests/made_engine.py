@@ -49,7 +49,11 @@ class Engine:
             self._process.terminate()
             self._process.wait(60)
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            for line in Path("/proc/self/mounts").read_text().splitlines():
+                if (place := line.split()[1]).startswith(f"{self._folder}/"):
+                    subprocess.run(["umount", "-l", place], check=False)
+            # Hundreds of thousands of small files: not one by one from Python.
+            subprocess.run(["rm", "-rf", str(self._folder)], check=False)
 
     def _start(self) -> None:
         if os.getuid() != 0 or not shutil.which("dockerd") or not shutil.which("debootstrap"):

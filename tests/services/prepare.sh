@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Bring what the service tests need: a browser, PostgreSQL and a Docker engine from Debian (where this is root on
-# Debian), an S3 server and MLflow from the lock. Elsewhere install chromium, postgresql and Docker yourself; tests of an absent one
+# Bring what the service tests need: a browser and PostgreSQL from Debian (where this is root on Debian), with
+# `containers` a Docker engine too; an S3 server and MLflow from the lock. Elsewhere install them yourself; tests of an absent one
 # are skipped and say so, except in CI, where they fail.
 set -euo pipefail
 missing=()
 command -v chromium >/dev/null || missing+=(chromium)
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
-if ! docker info >/dev/null 2>&1; then
+if [ "${1:-}" = containers ] && ! docker info >/dev/null 2>&1; then
     command -v dockerd >/dev/null || missing+=(docker.io)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
 fi
