@@ -51,4 +51,4 @@ def shares(stage: str, system: str, values: Params) -> int:
     """Return how many shares a system's work has; original speech is attacked in one scenario only."""
     if stage == "score" and values.systems[system].state == "original":
         return 1
-    return int(getattr(values.cluster, f"{stage}_shards"))
+    return values.cluster.shards(stage)

@@ -11,6 +11,7 @@ from typing import Any
 
 import messages
 import pytest
+import stand_ins
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")
 
@@ -25,10 +26,9 @@ from voxveil.kubeflow.local import check_outputs
 from voxveil.kubeflow.resources import Images
 from voxveil.kubeflow.steps.running import run_step
 from voxveil.kubeflow.steps.table import STEPS, gather_of, share_of
-from voxveil.stages.io import StageContext
 from voxveil.stages.registry import STAGES
 from voxveil.stages.run import SHARE
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
 
 
@@ -131,22 +131,10 @@ def test_steps_are_those_of_stages_that_can_be_shared() -> None:
     assert {gather_of(step.name) for step in STEPS} - {""} == can
 
 
-class Score:
-    """A stage score that attacks nobody, in three scenarios."""
-
-    def run(self, context: StageContext) -> None:
-        """Write the scenarios of this share."""
-        names = ["a", "b", "c"]
-        own = names[context.share.number - 1 :: context.share.count]
-        context.mark_part("scores", names, own)
-        for name in own:
-            write_json(context.outputs["scores"] / "ecapa" / name / "scores.json", name)
-
-
 @pytest.fixture
 def params(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setenv("VOXVEIL_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    monkeypatch.setitem(sys.modules, "voxveil.stages.score", Score())
+    monkeypatch.setitem(sys.modules, "voxveil.stages.score", stand_ins.Score())
     tiny = compose(goldens.ROOT / "params/tiny.yaml", {"cluster.score_shards": "3"})
     return messages.as_floats(to_mapping(tiny))
 

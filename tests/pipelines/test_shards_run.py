@@ -12,6 +12,7 @@ from typing import Any
 import goldens
 import messages
 import pytest
+import stand_ins
 
 from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.errors import InputError
@@ -55,25 +56,13 @@ class Anonymize:
         write_json(context.outputs["samples"] / "samples.json", {"format": 1, "utterances": []})
 
 
-class Score:
-    """A stage score that attacks nobody, in three scenarios."""
-
-    def run(self, context: StageContext) -> None:
-        """Write the scenarios of this share."""
-        names = ["a", "b", "c"]
-        own = names[context.share.number - 1 :: context.share.count]
-        context.mark_part("scores", names, own)
-        for name in own:
-            write_json(context.outputs["scores"] / "ecapa" / name / "scores.json", name)
-
-
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Put stand-ins where the stages are; return what the exit task is told."""
     monkeypatch.setenv("VOXVEIL_CHECKPOINTS", str(tmp_path / "checkpoints"))
     monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
     for spec in STAGES:
-        stand_in: Any = {"anonymize": Anonymize(), "score": Score()}.get(spec.name)
+        stand_in: Any = {"anonymize": Anonymize(), "score": stand_ins.Score()}.get(spec.name)
         module = stand_in or messages.Recorder(spec, {"privacy/eer": 12.5})
         monkeypatch.setitem(sys.modules, f"voxveil.stages.{spec.name}", module)
     seen: list[Any] = []

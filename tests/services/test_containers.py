@@ -55,7 +55,8 @@ def test_containers_give_what_dvc_gives(
     tmp_path: Path,
     monkeypatch,
 ) -> None:
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", f"containers-{epsilon:g}")
+    name = f"containers-{epsilon:g}"
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", name)
     project = workspace.clone(root, tmp_path / "project")
     params = choose(root)
     (project / "params.yaml").write_text(params_text(params))
@@ -74,8 +75,8 @@ def test_containers_give_what_dvc_gives(
                 *("--params", str(project / "params.yaml"), "--project", str(project)),
                 *(word for target, image in images.items() for word in (f"--{target}-image", image)),
                 PYTHONPATH=str(root / "src"),
-                KFP_RUN_ID=f"containers-{epsilon:g}",
-                MLFLOW_EXPERIMENT_NAME=f"containers-{epsilon:g}",
+                KFP_RUN_ID=name,
+                MLFLOW_EXPERIMENT_NAME=name,
                 **engine.environment,
                 **team.environment,
             ).stdout
@@ -89,7 +90,7 @@ def test_containers_give_what_dvc_gives(
     print(f"{printed.count(': done in ')} tasks; {compared}")
 
     tracker = connect(resolve_store())
-    runs = tracker.find(kfp_run=f"containers-{epsilon:g}")
+    runs = tracker.find(kfp_run=name)
     assert {run.info.status for run in runs} == {"FINISHED"}
     tags = [run.data.tags for run in runs]
     (parent,) = [run for run in runs if run.data.tags.get("voxveil.role") == "run"]

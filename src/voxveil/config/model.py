@@ -207,6 +207,10 @@ class ClusterParams:
     )
     parallel: int = knob(0, "shares of one stage and system that run at the same time; 0 = all", low=0)
 
+    def shards(self, stage: str) -> int:
+        """Return how many pods do the work of ``stage`` for a system."""
+        return int(getattr(self, f"{stage}_shards"))
+
 
 @dataclass(frozen=True)
 class SystemParams:

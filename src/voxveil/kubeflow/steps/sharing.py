@@ -15,12 +15,7 @@ from voxveil.stages.gathering import gather_stage
 from voxveil.stages.io import Share
 from voxveil.stages.run import run_share
 
-__all__ = ["gather", "shards", "share"]
-
-
-def shards(stage: str, call: StepCall) -> int:
-    """Return how many shares of a stage's work the parameters ask for."""
-    return int(getattr(call.params.cluster, f"{stage}_shards"))
+__all__ = ["gather", "share"]
 
 
 def share(call: StepCall) -> StepResult:
@@ -32,10 +27,10 @@ def share(call: StepCall) -> StepResult:
     from voxveil.training.devices import require_gpu
 
     stage = share_of(call.step)
-    which = Share.parse(call.text("share"))
-    if which.count != shards(stage, call):
+    which, wanted = Share.parse(call.text("share")), call.params.cluster.shards(stage)
+    if which.count != wanted:
         raise ParamsError(
-            f"cluster.{stage}_shards: params want {shards(stage, call)}, the pipeline was compiled with"
+            f"cluster.{stage}_shards: params want {wanted}, the pipeline was compiled with"
             f" {which.count}; compile it again with these params"
         )
     require_gpu()
@@ -47,5 +42,6 @@ def share(call: StepCall) -> StepResult:
 def gather(call: StepCall) -> StepResult:
     """Put the shares of the stage in the step's name together."""
     stage = gather_of(call.step)
+    count = call.params.cluster.shards(stage)
     folders = sorted(Path(call.inputs["shares"]).iterdir(), key=lambda folder: int(folder.name))
-    return StepResult(gather_stage(stage, call.key, folders, call.outputs, shards(stage, call)), {})
+    return StepResult(gather_stage(stage, call.key, folders, call.outputs, count), {})
