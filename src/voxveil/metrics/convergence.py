@@ -15,7 +15,7 @@ __all__ = ["ORIGINAL_BAR", "convergence_warnings", "not_converged_on"]
 #: EER in % that a recipe must reach on original speech.
 ORIGINAL_BAR = 12.0
 _CODE = "attacker_not_converged"
-_REMEDY = "train_attacker.seeds: 3 trains three, of which the strongest counts"
+_REMEDY = "train_attacker.seeds: 3 trains three of a kind that a seed changes, and the strongest counts"
 
 
 def convergence_warnings(attacks: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, str]]:
