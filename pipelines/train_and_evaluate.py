@@ -8,9 +8,8 @@ task that reads one refuses another content.
 from typing import Any
 
 from components.close_run.component import close_run
-from components.prepare.component import prepare
 from kfp import dsl
-from pipelines.parts.chain import chain
+from pipelines.parts.chain import chain, prepared
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
@@ -31,10 +30,6 @@ def build(values: Params, place: Place) -> Any:
     @dsl.pipeline(name=NAME, description=DESCRIPTION)
     def train_and_evaluate(params: dict = to_mapping(values)):  # noqa: B008
         with dsl.ExitHandler(place(close_run(params=params), "close_run")):
-            corpus = place(prepare(params=params), "prepare")
-            if values.prepare.source != "embedded":
-                # The corpus lies outside the store, where Kubeflow cannot see that it changed.
-                corpus.set_caching_options(False)
-            chain(params, values, place, corpus)
+            chain(params, values, place, prepared(params, values, place))
 
     return train_and_evaluate

@@ -6,6 +6,7 @@ from typing import Any
 
 from components.bundle.component import bundle
 from components.evaluate.component import evaluate
+from components.prepare.component import prepare
 from components.report.component import report
 from components.train_attacker.component import train_attacker
 from components.train_content.component import train_content
@@ -35,6 +36,15 @@ class Chain:
 
     systems: dict[str, System]
     report: Any
+
+
+def prepared(params: Any, values: Params, place: Callable[..., Any]) -> Any:
+    """Return the task that prepares the corpus which the parameters name."""
+    corpus = place(prepare(params=params), "prepare")
+    if values.prepare.source != "embedded":
+        # The corpus lies outside the store, where Kubeflow cannot see that it changed.
+        corpus.set_caching_options(False)
+    return corpus
 
 
 def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -> Chain:

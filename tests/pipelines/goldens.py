@@ -21,12 +21,19 @@ OTHERS = ("retrain", "evaluate_external", "evaluate_external_audio")
 #: Scale tiny with its work shared between pods.
 SHARDS = "tiny-shards"
 CHANGES = {SHARDS: {"cluster.anonymize_shards": "3", "cluster.score_shards": "2", "cluster.parallel": "2"}}
-KEPT = (*((CHAIN, scale) for scale in (*SCALES, SHARDS)), *((name, "tiny") for name in OTHERS))
+#: Features by themselves, at the scale that is made for tests of them.
+FEATURES = ("probe_features", "features-tiny")
+KEPT = (
+    *((CHAIN, scale) for scale in (*SCALES, SHARDS)),
+    *((name, "tiny") for name in OTHERS),
+    FEATURES,
+)
 
 
 def compiled(scale: str, name: str = CHAIN) -> str:
     """Compile one scale of a pipeline with the fixture images."""
-    params = compose(ROOT / "params" / f"{scale.partition('-')[0]}.yaml", CHANGES.get(scale))
+    overlay = "tiny" if scale == SHARDS else scale
+    params = compose(ROOT / "params" / f"{overlay}.yaml", CHANGES.get(scale))
     return compile_pipeline(ROOT, params, load_images(HERE / "images.lock.json"), name)
 
 

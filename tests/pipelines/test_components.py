@@ -14,11 +14,12 @@ import pytest
 from voxveil.errors import ParamsError
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.resources import load_resources
-from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step, share_of
+from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
 from voxveil.stages.registry import STAGES, StageSpec
 
 ALL = (*STAGES, *STEPS)
 LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many}
+GATHERED = {port.made_by for spec in STEPS for port in spec.inputs if port.shares}
 
 
 def load(root: Path, spec: StageSpec) -> Any:
@@ -67,12 +68,12 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")
     for port in spec.outputs:
         outputs[port.name] = f"system.{port.kind.lower()}"
-        if port.kind == "HTML":
+        if files_artifact(port) != port.name:
             outputs[files_artifact(port)] = "system.dataset"
         if not port.copy_of:
             outputs[f"{port.name}_digest"] = "string"
         located = port.name in LOCATED and not port.copy_of and spec.keyed == "system"
-        if located or share_of(spec.name):
+        if located or spec.name in GATHERED:
             outputs[f"{port.name}_location"] = "string"
     outputs |= {"fingerprint": "string"} if spec.trains else {}
     assert types(component.outputs) == outputs

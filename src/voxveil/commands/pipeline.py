@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from voxveil.errors import InputError
+from voxveil.probe import DRAWS
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -114,6 +115,9 @@ def _add_source(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="checkout that holds pipelines/ (.)"
     )
+    action.add_argument(
+        "--draws", type=int, metavar="N", help=f"of the noise per variant, for probe_features ({DRAWS})"
+    )
 
 
 def _add_order(action: argparse.ArgumentParser) -> None:
@@ -151,7 +155,7 @@ def _compile(args: argparse.Namespace) -> int:
     from voxveil.storage.atomic import write_text
 
     params, images = load_params(args.params), load_images(args.images)
-    text = compile_pipeline(project_root(args.project), params, images, args.pipeline)
+    text = compile_pipeline(project_root(args.project), params, images, args.pipeline, draws=args.draws)
     if args.out is None:
         print(text, end="")
     else:
@@ -170,7 +174,8 @@ def _run_local(args: argparse.Namespace) -> int:
     if not args.local:
         raise InputError("pipeline run: only --local is there; 'pipeline submit' starts a run on a cluster")
     images = Images(args.cpu_image, args.gpu_image)
-    text = compile_pipeline(project_root(args.project), load_params(args.params), images, args.pipeline)
+    params = load_params(args.params)
+    text = compile_pipeline(project_root(args.project), params, images, args.pipeline, draws=args.draws)
     pipeline = read_pipeline(text)
 
     def report(line: str) -> None:

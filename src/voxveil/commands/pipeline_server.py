@@ -77,7 +77,8 @@ def _order(args: argparse.Namespace) -> tuple[Order, Images]:
     from voxveil.kubeflow.submitting import Order
 
     images = load_images(args.images)
-    text = compile_pipeline(project_root(args.project), load_params(args.params), images, args.pipeline)
+    params = load_params(args.params)
+    text = compile_pipeline(project_root(args.project), params, images, args.pipeline, draws=args.draws)
     arguments = read_arguments(read_pipeline(text), args.set)
     order = Order(text, args.experiment, args.name, arguments, args.pipeline_root, args.service_account)
     return order, images

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voxveil.errors import InputError, MissingExtraError, ParamsError
+from voxveil.errors import InputError, ParamsError
+from voxveil.probe import DRAWS
 
 if TYPE_CHECKING:
     from voxveil.config import Params
@@ -29,10 +30,6 @@ EPILOG = """examples:
 """
 
 
-#: Draws of the noise per variant unless told.
-_DRAWS = 3
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil probe``."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -45,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value"
     )
     everything.add_argument(
-        "--draws", type=int, default=_DRAWS, help="draws of the noise per variant (%(default)s)"
+        "--draws", type=int, default=DRAWS, help="draws of the noise per variant (%(default)s)"
     )
     for kind in ("pitch", "content"):
         one = actions.add_parser(kind, help=f"probe one draw of one {kind} variant")
@@ -121,77 +118,23 @@ def _utility(args: argparse.Namespace) -> int:
 
 def _probe(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
-    from voxveil.storage.atomic import whole_directory, write_json
-    from voxveil.storage.done import finish, require_done
+    from voxveil.probe.making import make_probe
+    from voxveil.storage.done import require_done
 
     params = load_params(args.params)
-    trainer = f"train_{args.action}"
-    variants = getattr(params, trainer).variants
-    if args.variant not in variants:
-        known = ", ".join(variants)
-        raise ParamsError(f"{args.params}: no {trainer} variant {args.variant!r}; known: {known}")
-    if args.draw < 1:
-        raise InputError(f"--draw must be at least 1, got {args.draw}")
     require_done(args.public, "public")
-    done = require_done(args.model, "model")
-    if (done.stage, done.key) != (trainer, args.variant):
-        raise InputError(
-            f"{args.model} is output of {done.stage}[{done.key}]; needed is that of {trainer}[{args.variant}]"
-        )
-    from voxveil.training.loop import use_threads
-
-    use_threads(params.base.threads)
-    result: dict[str, Any]
-    if args.action == "pitch":
-        from voxveil.probe.pitch import probe_pitch
-
-        result = probe_pitch(args.public, args.model, params, args.variant, args.draw)
-    else:
-        from voxveil.probe.content import probe_content
-
-        result = probe_content(args.public, args.model, params, args.variant, args.draw)
-    with whole_directory(args.out) as folder:
-        write_json(folder / "probe.json", result)
-        finish(folder, f"probe_{args.action}", args.variant)
+    make_probe(args.action, args.public, args.model, args.out, params, args.variant, args.draw)
     return 0
 
 
 def _gather(args: argparse.Namespace) -> int:
-    from voxveil.probe.gather import experiment_lines, read_probes
-    from voxveil.probe.page import experiment_page
-    from voxveil.storage.atomic import whole_directory, write_json, write_text
-    from voxveil.storage.done import finish
+    from voxveil.probe.experiment import write_results
 
-    probes = read_probes(args.folder)
-    lines = experiment_lines(probes)
-    with whole_directory(args.out) as folder:
-        write_text(folder / "table.txt", "\n".join(lines) + "\n")
-        write_json(folder / "results.json", {"format": 1, "probes": probes})
-        _draw(probes, folder)
-        drawn = {path.stem: path.read_bytes() for path in folder.glob("*.png")}
-        write_text(folder / "index.html", experiment_page(probes, drawn))
-        finish(folder, "gather", None)
-    print("\n".join(lines))
+    print("\n".join(write_results(args.folder, args.out)))
     return 0
 
 
-def _draw(probes: list[dict[str, Any]], folder: Path) -> None:
-    try:
-        from voxveil.probe import figures
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
-    from voxveil.metrics.plots import save_figure
-
-    kinds = {probe["kind"] for probe in probes}
-    save_figure(figures.asi_figure(probes), folder / "p_asi.png")
-    if "pitch" in kinds:
-        save_figure(figures.correlation_figure(probes), folder / "pitch_correlation.png")
-        save_figure(figures.track_figure(probes), folder / "pitch_tracks.png")
-    if "content" in kinds:
-        save_figure(figures.accuracy_figure(probes), folder / "content_accuracy.png")
-
-
-def run_experiment(folder: Path, scale: str, changes: Sequence[str], draws: int = _DRAWS) -> None:
+def run_experiment(folder: Path, scale: str, changes: Sequence[str], draws: int = DRAWS) -> None:
     """Train and probe every variant of a scale in a DVC project of its own; finished stages are kept.
 
     Args:
@@ -205,7 +148,7 @@ def run_experiment(folder: Path, scale: str, changes: Sequence[str], draws: int 
     """
     from voxveil.commands.repro import dvc_environment, dvc_program, reproduce
     from voxveil.config.compose import changes_of, compose, overlay_path, params_text
-    from voxveil.probe.pipeline import CODE, dvc_yaml
+    from voxveil.probe.pipeline import CODE, FEATURES, dvc_yaml
     from voxveil.storage.atomic import read_json, write_json, write_text
 
     if draws < 1:
@@ -226,8 +169,8 @@ def run_experiment(folder: Path, scale: str, changes: Sequence[str], draws: int 
             [str(dvc_program()), "init", "--quiet", "--no-scm"], cwd=folder, env=dvc_environment(), check=True
         )
     reproduce(folder)
-    print((folder / "outputs/features/table.txt").read_text(encoding="utf-8"), end="")
-    print(f"\npage, figures and every number: {folder / 'outputs/features'}/index.html")
+    print((folder / FEATURES / "table.txt").read_text(encoding="utf-8"), end="")
+    print(f"\npage, figures and every number: {folder / FEATURES}/index.html")
 
 
 def _from_here(params: Params) -> Params:
@@ -249,5 +192,6 @@ def _code() -> dict[str, Any]:
     code: dict[str, Any] = {name: code_digests(stage_spec(name)) for name in ("prepare", *PROBED.values())}
     probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "metrics", "training")
     code["probe"] = {name: code_digest(name) for name in (*probed, "utility")}
-    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in ("gather", "figures", "page")}
+    gathered = ("experiment", "gather", "figures", "page")
+    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in gathered}
     return code

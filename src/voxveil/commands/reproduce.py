@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--project", type=Path, default=Path(), metavar="DIR", help="checkout with a finished chain (.)"
     )
     given.add_argument(
-        "--features", type=Path, metavar="DIR", help="folder of a finished 'voxveil probe run'"
+        "--features",
+        type=Path,
+        metavar="DIR",
+        help="folder of a finished 'voxveil probe run', or what the pipeline probe_features gathered",
     )
     given.add_argument(
         "--scores", type=Path, metavar="DIR", help="somebody else's score files, one folder per system"

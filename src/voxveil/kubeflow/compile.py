@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -38,7 +39,9 @@ def project_root(start: Path) -> Path:
     raise InputError(f"{start}: no pipelines/{_DEFAULT}.py here or above; run this in a checkout of voxveil")
 
 
-def compile_pipeline(root: Path, params: Params, images: Images, name: str = _DEFAULT) -> str:
+def compile_pipeline(
+    root: Path, params: Params, images: Images, name: str = _DEFAULT, *, draws: int | None = None
+) -> str:
     """Return a pipeline for these parameters as YAML.
 
     Equal arguments give equal text: systems and variants are unrolled by name, and every value
@@ -49,9 +52,10 @@ def compile_pipeline(root: Path, params: Params, images: Images, name: str = _DE
         params: Complete parameters.
         images: Image of each Dockerfile target.
         name: Name of its file in ``pipelines/``.
+        draws: Draws of the noise per variant, for a pipeline that unrolls them; as it has them unless given.
 
     Raises:
-        InputError: There is no such pipeline.
+        InputError: There is no such pipeline, or it has no draws.
         ParamsError: The parameters do not serve it.
     """
     known = sorted(path.stem for path in (root / "pipelines").glob("*.py"))
@@ -65,7 +69,13 @@ def compile_pipeline(root: Path, params: Params, images: Images, name: str = _DE
         raise MissingExtraError("kfp", "pipeline") from None
     with _importing_from(root):
         module = importlib.import_module(f"pipelines.{name}")
-    pipeline = module.build(params, placer(root, images, params))
+    place = placer(root, images, params)
+    if draws is None:
+        pipeline = module.build(params, place)
+    elif "draws" in inspect.signature(module.build).parameters:
+        pipeline = module.build(params, place, draws)
+    else:
+        raise InputError(f"--draws: pipeline {name} has no draws; leave it out")
     with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:
         path = Path(temporary) / "pipeline.yaml"
         compiler.Compiler().compile(pipeline, str(path))

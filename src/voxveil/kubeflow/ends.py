@@ -37,9 +37,10 @@ def files_artifact(port: Port) -> str:
     """Return the name of the artifact that holds an output's folder.
 
     Kubeflow shows an HTML artifact only if it is one file: there the artifact named as the
-    output holds the page, and the whole folder is the artifact ``NAME_files``.
+    output holds the page, and the whole folder is the artifact ``NAME_files``. A page that is a copy of
+    another output's has no folder.
     """
-    return f"{port.name}_files" if port.kind == "HTML" else port.name
+    return f"{port.name}_files" if port.kind == "HTML" and not port.copy_of else port.name
 
 
 def params_mapping(call: ExecutorInput) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def write_output(
         artifact = outputs[port.name]
         metadata = _metadata(port, spec, key, artifact.path, done.get(port.name))
         artifacts[files_artifact(port)] = _runtime_artifact(artifact, metadata)
-        if port.kind == "HTML":
+        if files_artifact(port) != port.name:
             artifacts[port.name] = _runtime_artifact(call.outputs[port.name], {"stage": spec.name})
     content = {
         "parameterValues": {name: values[name] for name in call.output_parameters},

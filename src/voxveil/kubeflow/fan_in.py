@@ -56,22 +56,23 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
 
 
 def collect_shares(entries: Any, folder: Path, name: str, system: str) -> None:
-    """Fetch every share of one system's work into ``folder/0``, ``folder/1``, ... and verify it.
+    """Fetch every share of some work into ``folder/0``, ``folder/1``, ... and verify it.
 
-    Which share each is, and whether all are there, its content says (:mod:`voxveil.stages.gathering`).
+    Which share each is, and whether all are there, its content says (:mod:`voxveil.stages.gathering`,
+    :mod:`voxveil.probe.experiment`).
 
     Args:
         entries: ``SYSTEM URI DIGEST`` texts, one per share, in any order.
         folder: Where to put them.
         name: Name of the input, for messages.
-        system: The system they must be of.
+        system: The system they must be of; empty where each is of its own system or variant.
 
     Raises:
         InputError: An entry is malformed or of another system, or what lies there differs from its digest.
     """
     found = _parse_all(entries, name)
     for other, uri, _ in found:
-        if other != system:
+        if system and other != system:
             raise InputError(f"input {name}: {uri} is of system {other}, must be of {system}")
         check_reachable(uri)
     folder.mkdir(parents=True)

@@ -54,10 +54,14 @@ class Item:
     def commands(self, size: str) -> str:
         """Return the commands that make what it needs, by DVC and by Kubeflow, in a clause."""
         scale = self.overlays[size]
-        if self.needs == "features":
-            return f"made by DVC: voxveil probe run DIR --scale {scale}, named by --features DIR"
         source = " --set prepare.source=CORPUS"
         use = f"voxveil params use {scale}{source}"
+        if self.needs == "features":
+            return (
+                f"made by DVC: voxveil probe run DIR --scale {scale}{source}, named by --features DIR (or"
+                f" --run{source}); by Kubeflow: {use} && voxveil pipeline submit --pipeline probe_features"
+                " --params params.yaml, whose output experiment is named by --features"
+            )
         return (
             f"made by DVC: {use} && dvc repro (or --run{source}); by Kubeflow: {use} &&"
             " voxveil pipeline submit --params params.yaml"

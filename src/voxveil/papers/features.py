@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from voxveil.errors import InputError
+from voxveil.errors import IncompleteInputError, InputError
+from voxveil.papers.catalogue import ITEMS
 from voxveil.papers.result import Cell, Drawn, Number, Options, Result, Source, Table
 from voxveil.probe.gather import PUBLISHED, Probe, mean_of, read_probes, series
-from voxveil.probe.pipeline import probe_folder
+from voxveil.probe.pipeline import PROBES, probe_folder
 from voxveil.report.words import concentrated, epsilon_value
 from voxveil.storage.done import file_sha256
 
@@ -33,7 +34,7 @@ def tracks(project: Path, options: Options) -> Result:
     """Make figure 3: pitch tracks before and after."""
     from voxveil.probe.figures import track_figure
 
-    probes = _probes(options, "pitch")
+    probes = _probes("dp-fig3", options, "pitch")
     shown = [draws[0] for variants in series(probes, "pitch").values() for draws in variants]
     sources = [_source(options, probe) for probe in shown]
     drawn = Drawn(
@@ -51,7 +52,7 @@ def asi(project: Path, options: Options) -> Result:
     """Make figure 5: speaker identification from features alone."""
     from voxveil.probe.figures import asi_figure
 
-    probes = _probes(options, "pitch", "content")
+    probes = _probes("dp-fig5", options, "pitch", "content")
     ours = [probe for probe in probes if probe["mechanism"] in ("identity", "laplace") and _dense(probe)]
     drawn = Drawn(
         "p_asi",
@@ -74,7 +75,7 @@ def against_naive(project: Path, options: Options) -> Result:
     """Make figure 6: correlation and P_ASI of ours and of the naive baseline."""
     from voxveil.probe.figures import correlation_figure
 
-    probes = _probes(options, "pitch")
+    probes = _probes("dp-fig6", options, "pitch")
     drawn = Drawn(
         "correlation",
         correlation_figure(probes),
@@ -87,10 +88,15 @@ def against_naive(project: Path, options: Options) -> Result:
     return Result([_pitch_table(options, probes)], [drawn], _DIFFERENCES, _facts(probes))
 
 
-def _probes(options: Options, *kinds: str) -> list[Probe]:
+def _probes(name: str, options: Options, *kinds: str) -> list[Probe]:
+    """Return the probes of these kinds; what is missing is named with the commands that make it."""
+    how = ITEMS[name].commands(options.size)
     if options.features is None:
-        raise InputError("--features DIR names the folder of a finished 'voxveil probe run'")
-    probes = read_probes(options.features / "outputs/probe")
+        raise InputError(f"--features DIR names the folder of a finished 'voxveil probe run'; {how}")
+    try:
+        probes = read_probes(options.features / PROBES)
+    except IncompleteInputError as error:
+        raise IncompleteInputError(f"{error}; {how}") from None
     for kind in kinds:
         if not any(probe["kind"] == kind for probe in probes):
             raise InputError(f"{options.features}: no {kind} variant was probed")

@@ -1,5 +1,10 @@
 """Feature-level experiments: what one release of pitch or of content carries, of words and of the speaker.
 
 One probe measures one variant in one draw of its noise, on public speech, and writes ``probe.json``;
-``experiments/features/dvc.yaml`` makes a stage of each and gathers them.
+``voxveil probe run`` makes a stage of each and gathers them, a pipeline of Kubeflow a task.
 """
+
+__all__ = ["DRAWS"]
+
+#: Draws of the noise per variant unless told.
+DRAWS = 3

@@ -14,18 +14,27 @@ from voxveil.config import Params
 from voxveil.config.compose import to_mapping
 from voxveil.stages.registry import StageSpec, stage_spec
 
-__all__ = ["CODE", "PROBED", "dvc_yaml", "probe_folder"]
+__all__ = ["CODE", "FEATURES", "PROBED", "PROBES", "draws_of", "dvc_yaml", "probe_folder"]
 
 #: File beside dvc.yaml with the digest of each stage's code.
 CODE = "code.json"
 #: What is probed, and the stage that trains it.
 PROBED = {"pitch": "train_pitch", "content": "train_content"}
+#: Where all probes, and the table made of them, lie in an experiment.
+PROBES = "outputs/probe"
+FEATURES = "outputs/features"
 _PUBLIC = "outputs/prepare/public"
 
 
 def probe_folder(kind: str, variant: str, draw: int) -> str:
     """Return where a probe writes, relative to the experiment."""
-    return f"outputs/probe/{kind}/{variant}/draw-{draw}"
+    return f"{PROBES}/{kind}/{variant}/draw-{draw}"
+
+
+def draws_of(params: Params, kind: str, variant: str, draws: int) -> range:
+    """Return the numbers of the draws that are made of a variant: one where there is no noise."""
+    mechanism = getattr(params, PROBED[kind]).variants[variant].mechanism
+    return range(1, (1 if mechanism == "identity" else draws) + 1)
 
 
 def dvc_yaml(params: Params, draws: int) -> str:
@@ -38,17 +47,16 @@ def dvc_yaml(params: Params, draws: int) -> str:
     stages: dict[str, Any] = {"prepare": _prepare()}
     gathered = []
     for kind, trainer in PROBED.items():
-        variants = getattr(params, trainer).variants
-        for variant, chosen in variants.items():
+        for variant in getattr(params, trainer).variants:
             stages[f"{trainer}-{variant}"] = _train(stage_spec(trainer), params, variant)
-            for draw in range(1, (1 if chosen.mechanism == "identity" else draws) + 1):
+            for draw in draws_of(params, kind, variant, draws):
                 stages[f"probe-{kind}-{variant}-{draw}"] = _probe(kind, trainer, variant, draw)
                 gathered.append(probe_folder(kind, variant, draw))
     stages["gather"] = {
-        "cmd": "voxveil probe gather outputs/probe --out outputs/features",
+        "cmd": f"voxveil probe gather {PROBES} --out {FEATURES}",
         "deps": gathered,
         "params": [{CODE: ["gather"]}],
-        "outs": ["outputs/features"],
+        "outs": [FEATURES],
     }
     return yaml.safe_dump({"stages": stages}, sort_keys=False, width=100)
 

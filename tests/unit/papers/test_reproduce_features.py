@@ -99,8 +99,11 @@ def test_what_is_missing_is_said_in_one_line(
     out = tmp_path / "page"
     assert main(["reproduce", "dp-fig5", "--features", str(tmp_path), "--out", str(out)]) != 0
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "no finished probe" in line or "probe" in line
-    assert main(["reproduce", "dp-fig5", "--out", str(out)]) != 0
+    assert "no finished probe" in line and "--scale features-mini" in line
+    assert main(["reproduce", "dp-fig5", "--size", "full", "--out", str(out)]) != 0
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "--features" in line and "voxveil probe run" in line
+    assert "--features DIR names" in line
+    assert "made by DVC: voxveil probe run DIR --scale features --set prepare.source=CORPUS" in line
+    use = "voxveil params use features --set prepare.source=CORPUS"
+    assert f"by Kubeflow: {use} && voxveil pipeline submit --pipeline probe_features" in line
     assert not out.exists()

@@ -19,7 +19,7 @@ from voxveil.kubeflow.ends import (
 )
 from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.table import STEP_VALUES, gather_of, is_step, share_of, spec_of
+from voxveil.kubeflow.steps.table import STEP_VALUES, is_step, share_of, spec_of
 from voxveil.storage.done import require_done
 
 __all__ = ["run_step"]
@@ -49,8 +49,8 @@ def run_step(name: str, executor_input_json: str) -> int:
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
         inputs, digests = read_inputs(call, spec, params, Path(scratch))
         check_keys(spec, key, params, inputs)
-        # Shares and what they are made of are checked by who gathers and who makes them.
-        for port in () if share_of(spec.name) or gather_of(spec.name) else spec.inputs:
+        # What is gathered was checked when it was fetched; what shares are made of, by who makes them.
+        for port in () if share_of(spec.name) else (port for port in spec.inputs if not port.shares):
             done = require_done(inputs[port.name], port.name, digest=digests[port.name])
             if done.stage != port.made_by:
                 raise InputError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from voxveil.errors import InputError
+from voxveil.probe.pipeline import FEATURES, PROBED
 from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
 
 __all__ = ["STEPS", "STEP_PARAMETERS", "STEP_VALUES", "gather_of", "is_step", "share_of", "spec_of"]
@@ -26,6 +27,24 @@ def _gather(stage: StageSpec, what: str) -> StageSpec:
     inputs = (Port("shares", "Dataset", made_by=f"{stage.name}{_SHARE}", made_for="key", shares=True),)
     return StageSpec(
         f"{stage.name}{_GATHER}", what, inputs, stage.outputs, keyed=stage.keyed, cacheable=False
+    )
+
+
+def _probe(kind: str) -> StageSpec:
+    """Return the step that measures one draw of a variant; it needs what training the variant needs."""
+    trained = stage_spec(PROBED[kind])
+    model = Port("model", "Model", made_by=trained.name, made_for="key")
+    what = f"measure one draw of a {kind} variant's noise on public speech"
+    outputs = (Port("probe", "Dataset"),)
+    return replace(
+        trained,
+        name=f"probe_{kind}",
+        help=what,
+        inputs=(*trained.inputs, model),
+        outputs=outputs,
+        sections=(),
+        packages=(),
+        cacheable=False,
     )
 
 
@@ -94,6 +113,17 @@ STEPS: tuple[StageSpec, ...] = (
     _gather(stage_spec("anonymize"), "put the anonymized shares of one system together, or refuse"),
     _share(stage_spec("score"), "attack in some of the scenarios; a gather puts them together"),
     _gather(stage_spec("score"), "put the attacked scenarios of one system together, or refuse"),
+    *(_probe(kind) for kind in PROBED),
+    StageSpec(
+        "probe_gather",
+        "put the probes of every variant and draw together: table, figures and page, or refuse",
+        tuple(Port(kind, "Dataset", made_by=f"probe_{kind}", shares=True) for kind in PROBED),
+        (
+            Port("experiment", "Dataset"),
+            Port("page", "HTML", copy_of=f"experiment/{FEATURES}/index.html"),
+        ),
+        cacheable=False,
+    ),
 )
 """Every step."""
 
@@ -105,6 +135,7 @@ STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "register": ("registered_model", "model_store", "repository", "commit"),
     "evaluate_scores": ("location", "attacker", "scenario"),
     "attack_external": ("location", "suffix"),
+    **{f"probe_{kind}": ("draw",) for kind in PROBED},
 }
 """Texts a step takes beside ``params`` and ``key``."""
 
@@ -120,6 +151,7 @@ STEP_VALUES: Mapping[str, tuple[str, ...]] = {
     "attack_external": (),
     "evaluate_attacks": (),
     "close_run": (),
+    **{f"probe_{kind}": () for kind in (*PROBED, "gather")},
 }
 """Texts a step gives beside the digests of its outputs."""
 
@@ -131,12 +163,17 @@ def is_step(name: str) -> bool:
 
 def share_of(name: str) -> str:
     """Return the stage of whose work the step ``name`` does a share; empty where it does none."""
-    return name.removesuffix(_SHARE) if is_step(name) and name.endswith(_SHARE) else ""
+    return _stage_of(name, _SHARE)
 
 
 def gather_of(name: str) -> str:
     """Return the stage whose shares the step ``name`` puts together; empty where it does none."""
-    return name.removesuffix(_GATHER) if is_step(name) and name.endswith(_GATHER) else ""
+    return _stage_of(name, _GATHER)
+
+
+def _stage_of(name: str, ending: str) -> str:
+    stage = name.removesuffix(ending)
+    return stage if stage != name and any(stage == each.name for each in STAGES) else ""
 
 
 def spec_of(name: str) -> StageSpec:

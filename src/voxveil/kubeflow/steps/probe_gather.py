@@ -1,0 +1,28 @@
+"""Step ``probe_gather``: all probes of an experiment, laid out as ``voxveil probe run`` leaves them.
+
+Its output is a folder that ``voxveil reproduce --features`` takes as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.probe.experiment import arrange
+from voxveil.probe.pipeline import FEATURES, PROBED
+from voxveil.storage.atomic import whole_directory, write_bytes
+from voxveil.storage.done import finish
+
+__all__ = ["run"]
+
+
+def run(call: StepCall) -> StepResult:
+    """Put them together, and print the table."""
+    out = call.outputs["experiment"]
+    probes = [path for kind in PROBED for path in sorted(Path(call.inputs[kind]).iterdir())]
+    with whole_directory(out) as folder:
+        lines = arrange(probes, folder, call.params)
+        done = finish(folder, call.step, None, "experiment")
+    write_bytes(call.outputs["page"], (out / FEATURES / "index.html").read_bytes())
+    print("\n".join(lines))
+    return StepResult({"experiment": done}, {})
