@@ -1,4 +1,4 @@
-"""The feature-level experiment on Kubeflow: every variant and draw a task, gathered as the command line does."""
+"""Features by themselves on Kubeflow: every variant and draw a task, gathered as the command line does."""
 
 from __future__ import annotations
 
