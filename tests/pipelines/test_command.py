@@ -107,7 +107,7 @@ def test_an_unknown_pipeline_is_named(params: Path, root: Path, capsys: pytest.C
     images = goldens.HERE / "images.lock.json"
     arguments = ["--params", str(params), "--images", str(images), "--project", str(root)]
     assert main(["pipeline", "compile", *arguments, "--pipeline", "nothing"]) == 2
-    known = "evaluate_external, evaluate_external_audio, retrain, train_and_evaluate"
+    known = "evaluate_external, evaluate_external_audio, probe_features, retrain, train_and_evaluate"
     assert f"--pipeline nothing: not there; pipelines: {known}" in capsys.readouterr().err
 
 
