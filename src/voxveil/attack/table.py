@@ -114,7 +114,7 @@ def _cell(entry: Mapping[str, Any]) -> str:
 
 
 def _bounds(bounds: Sequence[float] | None) -> str:
-    return "" if bounds is None else f"[{bounds[0]:.2g}, {bounds[1]:.2g}]"
+    return "" if bounds is None else f"[{bounds[0]:.3g}, {bounds[1]:.3g}]"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

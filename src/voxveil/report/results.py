@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.errors import IncompleteInputError
+from voxveil.metrics.convergence import convergence_warnings
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
 
@@ -22,10 +23,22 @@ Attack = Mapping[str, Any]
 def read_summaries(folder: Path, systems: Iterable[str]) -> list[Summary]:
     """Read ``folder/SYSTEM/summary.json`` of every system, in the order given.
 
+    A system knows its own attacks only; here those whose recipe is weak on original speech are warned of.
+
     Raises:
         InputError: One is missing, unfinished or of another format.
     """
-    return [_read(Path(folder) / system / "summary.json", system) for system in systems]
+    found = [_read(Path(folder) / system / "summary.json", system) for system in systems]
+    plain = [
+        {**attack, "scenario": "original"}
+        for summary in found
+        if summary["kind"] == "original"
+        for attack in summary["attacks"]
+    ]
+    return [
+        summary if summary["kind"] == "original" else {**summary, "attacks": _warned(summary, plain)}
+        for summary in found
+    ]
 
 
 def results_digest(folder: Path, systems: Iterable[str]) -> str:
@@ -61,6 +74,19 @@ def same_corpus(summaries: Sequence[Summary]) -> Mapping[str, Any]:
                 " run the stages of both again"
             )
     return dict(first["corpus"])
+
+
+def _warned(summary: Summary, plain: Sequence[Attack]) -> list[Attack]:
+    """Return the attacks on a system with the warnings that need those on original speech."""
+    own = summary["attacks"]
+    weak = convergence_warnings([*own, *plain])
+    return [_with(attack, weak.get((attack["attacker"], attack["scenario"]))) for attack in own]
+
+
+def _with(attack: Attack, warning: Mapping[str, str] | None) -> Attack:
+    if warning is None or warning["code"] in {each["code"] for each in attack["warnings"]}:
+        return attack
+    return {**attack, "warnings": [*attack["warnings"], warning]}
 
 
 def _read(path: Path, system: str) -> Summary:

@@ -1,0 +1,48 @@
+"""A kind that misses its bar on original speech was told beside that one row only.
+
+The page showed EERs of 45 % by an attacker who has 33 % on original speech, without a word.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from voxveil.report.results import read_summaries
+from voxveil.storage.atomic import write_json
+
+
+def write(folder: Path, system: str, kind: str, eers: dict[tuple[str, str], float], training: str) -> None:
+    attacks: list[dict[str, Any]] = [
+        {
+            "attacker": attacker,
+            "scenario": scenario,
+            "training": training,
+            "enrolment": training,
+            "trial": "original" if kind == "original" else "anonymized",
+            "metrics": {"eer": {"value": eer, "ci95": [eer - 4, eer + 4]}},
+            "warnings": [],
+        }
+        for (attacker, scenario), eer in eers.items()
+    ]
+    write_json(
+        folder / system / "summary.json", {"format": 1, "system": system, "kind": kind, "attacks": attacks}
+    )
+
+
+@pytest.mark.parametrize(("bar", "told"), [(33.0, ["f0_histogram"]), (11.0, [])])
+def test_a_weak_recipe_is_told_of_every_system(tmp_path: Path, bar: float, told: list[str]) -> None:
+    semi, lazy = "semi_informed", "lazy_informed"
+    write(tmp_path, "original", "original", {("ecapa", semi): 1.0, ("f0_histogram", semi): bar}, "original")
+    found = {("ecapa", semi): 40.0, ("f0_histogram", lazy): 45.0, ("f0_histogram", semi): 45.0}
+    write(tmp_path, "anon", "anonymized", found, "anonymized")
+    _, anon = read_summaries(tmp_path, ["original", "anon"])
+    warned = [
+        (attack["attacker"], attack["scenario"])
+        for attack in anon["attacks"]
+        for warning in attack["warnings"]
+        if warning["code"] == "attacker_not_converged"
+    ]
+    assert warned == [(attacker, semi) for attacker in told]
