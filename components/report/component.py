@@ -12,6 +12,7 @@ def report(
     metrics: list[str],
     samples: list[str],
     training: list[str],
+    scores: list[str],
     report: Output[HTML],
     report_files: Output[Dataset],
     report_digest: dsl.OutputPath(str),

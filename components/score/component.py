@@ -20,6 +20,7 @@ def score(
     private_digest: str,
     scores: Output[Dataset],
     scores_digest: dsl.OutputPath(str),
+    scores_location: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Score trials and the pooled rank protocol in every attack scenario."""
     return stage_container("score")

@@ -13,6 +13,7 @@ def score_gather(
     shares: list[str],
     scores: Output[Dataset],
     scores_digest: dsl.OutputPath(str),
+    scores_location: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
     """Put the attacked scenarios of one system together, or refuse."""
     return stage_container("score_gather")

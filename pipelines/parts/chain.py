@@ -111,6 +111,7 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
             metrics=[each.measured.outputs["metrics_location"] for each in systems.values()],
             samples=[each.speech.outputs["samples_location"] for each in systems.values()],
             training=[task.outputs["fingerprint"] for task in trained],
+            scores=[each.scores.outputs["scores_location"] for each in systems.values()],
         ),
         "report",
     )

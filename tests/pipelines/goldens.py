@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from voxveil.config import Params
 from voxveil.config.compose import compose
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.resources import load_images
@@ -32,9 +33,13 @@ KEPT = (
 
 def compiled(scale: str, name: str = CHAIN) -> str:
     """Compile one scale of a pipeline with the fixture images."""
+    return compile_pipeline(ROOT, params_of(scale), load_images(HERE / "images.lock.json"), name)
+
+
+def params_of(scale: str) -> Params:
+    """Return the parameters of a scale, those of the shares included."""
     overlay = "tiny" if scale == SHARDS else scale
-    params = compose(ROOT / "params" / f"{overlay}.yaml", CHANGES.get(scale))
-    return compile_pipeline(ROOT, params, load_images(HERE / "images.lock.json"), name)
+    return compose(ROOT / "params" / f"{overlay}.yaml", CHANGES.get(scale))
 
 
 def golden(scale: str, name: str = CHAIN) -> Path:

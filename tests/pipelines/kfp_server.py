@@ -236,6 +236,14 @@ class Handler(BaseHTTPRequestHandler):
         self.server.uploads[made["pipeline_version_id"]] = text
         return made
 
+    def get_version(self, pipeline: str, version: str, query: dict[str, str], body: bytes) -> dict[str, Any]:
+        """Show one with its file; a second document makes an object of both."""
+        item = self.known(self.server.versions, version)
+        wants(item["pipeline_id"] == pipeline, "pipeline_id", item["pipeline_id"], pipeline)
+        documents = list(yaml.safe_load_all(self.server.uploads[version]))
+        both = dict(zip(("pipeline_spec", "platform_spec"), documents))
+        return item | {"pipeline_spec": both if len(documents) == 2 else documents[0]}
+
     def list_runs(self, query: dict[str, str], body: bytes) -> dict[str, Any]:
         """List."""
         return self.listed("runs", self.server.runs.values(), query, "experiment_id", "namespace")
@@ -319,6 +327,7 @@ ROUTES = {
     r"GET /pipelines/names/([^/]+)": "pipeline_by_name",
     r"POST /pipelines": "create_pipeline",
     r"GET /pipelines/([^/]+)/versions": "list_versions",
+    r"GET /pipelines/([^/]+)/versions/([^/]+)": "get_version",
     r"POST /pipelines/upload_version": "upload_version",
     r"GET /runs": "list_runs",
     r"POST /runs": "create_run",

@@ -85,7 +85,8 @@ def message(
     names += [f"{port.name}_files" for port in spec.outputs if port.kind == "HTML"]
     digests = [f"{port.name}_digest" for port in spec.outputs if not port.copy_of]
     digests += ["fingerprint"] if spec.trains else []
-    digests += {"evaluate": ["metrics_location"], "anonymize": ["samples_location"]}.get(stage, [])
+    located = {"evaluate": "metrics", "anonymize": "samples", "score": "scores"}
+    digests += [f"{located[stage]}_location"] if stage in located else []
     return {
         "inputs": {
             "parameterValues": parameters,

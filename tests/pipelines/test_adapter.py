@@ -169,6 +169,7 @@ def report_call(tmp_path: Path, placeholders: bool = False) -> dict[str, Any]:
                 texts[-1] = "{{$.inputs.parameters['" + channel + "']}}"
         parameters[port] = texts
     parameters["training"] = ["train_pitch.dp f00d", "train_vocoder beef"]
+    parameters["scores"] = [location("anon", "s3://runs/scores", "0f" * 32)]
     return messages.message("report", tmp_path / "out", parameters, {})
 
 
@@ -222,6 +223,18 @@ def test_trainings_of_another_form_are_refused(stage: Any, tmp_path: Path, train
     call["inputs"]["parameterValues"]["training"] = training
     with pytest.raises(InputError, match="input training: must be a list of 'TRAINING FINGERPRINT'"):
         run_executor_input("report", json.dumps(call))
+
+
+@pytest.mark.parametrize("scores", [None, "anon s3://runs/scores", ["anon s3://runs/scores 0f"]])
+def test_locations_of_scores_of_another_form_are_refused(stage: Any, tmp_path: Path, scores: Any) -> None:
+    recorder = stage("report")
+    call = report_call(tmp_path)
+    call["inputs"]["parameterValues"]["scores"] = scores
+    if scores is None:
+        del call["inputs"]["parameterValues"]["scores"]
+    with pytest.raises(InputError, match="input scores: must be .*'SYSTEM URI DIGEST'"):
+        run_executor_input("report", json.dumps(call))
+    assert recorder.contexts == []
 
 
 def test_fan_in_verifies_what_it_fetched(stage: Any, tmp_path: Path) -> None:

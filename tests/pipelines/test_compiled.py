@@ -299,6 +299,7 @@ def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path, tmp_path: Pa
     order = ["original", *sorted(systems)]
     assert values["metrics"] == [f"evaluate {name} metrics_location" for name in order]
     assert values["samples"] == [f"anonymize {name} samples_location" for name in order]
+    assert values["scores"] == [f"score {name} scores_location" for name in order]
 
 
 def test_a_pipeline_without_an_original_system_says_so(root: Path) -> None:

@@ -18,7 +18,8 @@ from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is
 from voxveil.stages.registry import STAGES, StageSpec
 
 ALL = (*STAGES, *STEPS)
-LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many}
+#: What a fan-in collects; and the scores, whose location the report leaves in MLflow.
+LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many} | {"scores"}
 GATHERED = {port.made_by for spec in STEPS for port in spec.inputs if port.shares}
 
 
@@ -62,7 +63,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             inputs[port.name] = "list[string]"
         else:
             inputs |= {port.name: f"system.{port.kind.lower()}", f"{port.name}_digest": "string"}
-    inputs |= {"training": "list[string]"} if spec.name == "report" else {}
+    inputs |= {"training": "list[string]", "scores": "list[string]"} if spec.name == "report" else {}
     assert types(component.inputs) == inputs
 
     outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")

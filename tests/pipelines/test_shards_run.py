@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,46 +13,16 @@ import messages
 import pytest
 import stand_ins
 
-from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.corpus.split import Split
 from voxveil.errors import InputError
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.privacy import Entry, Identity, Ledger, read_ledger, write_ledger
+from voxveil.privacy import read_ledger
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.register import FolderRegister
-from voxveil.stages.io import StageContext
 from voxveil.stages.registry import STAGES
-from voxveil.storage.atomic import write_json
 from voxveil.storage.done import require_done
-
-ITEMS = tuple(Utterance(f"s{n % 2}-{n}", f"s{n % 2}", "F", 400 + 10 * n) for n in range(7))
-
-
-class Anonymize:
-    """A stage anonymize whose speech is the name of each utterance; it announces as the real one does."""
-
-    def run(self, context: StageContext) -> None:
-        """Write the utterances of this share."""
-        chosen = context.share.of({item.id: item.samples for item in ITEMS}, "made")
-        own = [item for item in ITEMS if item.id in chosen]
-        losses = {"content": Identity("vector").loss_for((3, 2))}
-        entries = [
-            Entry(item.id, hashlib.sha256(item.id.encode()).hexdigest(), 3, losses, item.speaker)
-            for item in own
-        ]
-        release = Ledger.open(purpose="evaluation", system=context.key).announce(entries)
-        for port in ("released", "attacker"):
-            with SplitWriter(context.outputs[port]) as writer:
-                for item in own:
-                    writer.add(item, f"{port} {item.id}".encode())
-            write_json(context.outputs[port] / "corpus.json", {})
-            counts = {"utterances": len(own), "clipped_samples": 2, "clipped_utterances": 1}
-            write_json(context.outputs[port] / "summary.json", {"format": 1, "system": context.key, **counts})
-            context.mark_part(port, [item.id for item in ITEMS], chosen)
-        write_ledger(context.outputs["released"], release)
-        context.mark_part("samples", [], ())
-        write_json(context.outputs["samples"] / "samples.json", {"format": 1, "utterances": []})
 
 
 @pytest.fixture
@@ -62,7 +31,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     monkeypatch.setenv("VOXVEIL_CHECKPOINTS", str(tmp_path / "checkpoints"))
     monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "ledger"))
     for spec in STAGES:
-        stand_in: Any = {"anonymize": Anonymize(), "score": stand_ins.Score()}.get(spec.name)
+        stand_in: Any = {"anonymize": stand_ins.Anonymize(), "score": stand_ins.Score()}.get(spec.name)
         module = stand_in or messages.Recorder(spec, {"privacy/eer": 12.5})
         monkeypatch.setitem(sys.modules, f"voxveil.stages.{spec.name}", module)
     seen: list[Any] = []
@@ -93,10 +62,10 @@ def test_the_whole_chain_runs_on_what_was_gathered(
         made = folders[f"anonymize_gather {system}"]
         for port in ("released", "attacker"):
             split = Split(made / port)
-            assert split.utterances == ITEMS
-            assert all(split.flac(item.id) == f"{port} {item.id}".encode() for item in ITEMS)
+            assert split.utterances == stand_ins.ITEMS
+            assert all(split.flac(item.id) == f"{port} {item.id}".encode() for item in stand_ins.ITEMS)
         ledger = read_ledger(made / "released/ledger.json")
-        assert [entry.input for entry in ledger.entries] == [item.id for item in ITEMS]
+        assert [entry.input for entry in ledger.entries] == [item.id for item in stand_ins.ITEMS]
     # Three systems, three shares each, every one announced once.
     assert len(registered(FolderRegister(tmp_path / "ledger"))) == 9
     scores = require_done(folders["score_gather anon_dp"] / "scores", "scores")

@@ -11,7 +11,7 @@ from voxveil.probe import DRAWS
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
-HELP = "Compile the Kubeflow pipelines of this checkout; run, start, schedule, show and stop them."
+HELP = "Compile the Kubeflow pipelines of this checkout; run, start, schedule, show, stop and fetch them."
 
 EPILOG = """examples:
   voxveil pipeline compile --params params.yaml --images images.lock.json --out pipeline.yaml
@@ -22,10 +22,16 @@ EPILOG = """examples:
   voxveil pipeline schedule --cron '0 0 3 * * 1' --name weekly       # Mondays at three
   voxveil pipeline status                                            # schedules and the newest runs
   voxveil pipeline status RUN && voxveil pipeline cancel RUN
+  voxveil pipeline fetch RUN --project run/ && voxveil reproduce NAME --project run/ --out page/
 
 compile writes two YAML documents: the pipeline, and what Kubernetes needs for it. Systems and variants are
 fixed by the params file; submit and schedule compile it, and take images by digest only. Submitting what is
 still running starts nothing; scheduling under the same name replaces the schedule.
+
+fetch brings params.yaml, outputs/evaluate and outputs/report of a finished run, each held against its digest;
+MLflow (MLFLOW_TRACKING_URI) says where they lie, the AWS_* variables how to read them. It never replaces an
+edited params.yaml or other outputs, and can be run again. Scores name private utterances: only --scores
+brings them.
 """
 
 
@@ -73,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     status.add_argument("run_name", nargs="?", default="", metavar="RUN", help="id or name")
     cancel = actions.add_parser("cancel", help="stop a run")
     cancel.add_argument("run_name", metavar="RUN", help="id or name")
+    _add_fetch(actions.add_parser("fetch", help="bring the results of a finished run into a folder"))
     step = actions.add_parser("step", help="run one step of a pipeline; only a launcher calls this")
     step.add_argument("step", metavar="NAME", help="step, e.g. gate")
     step.add_argument("--executor-input", required=True, metavar="JSON", help="Kubeflow's executor input")
@@ -96,10 +103,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     for action in (submit, schedule):
         _add_order(action)
-    for action in (submit, schedule, status, cancel):
+    for action in (submit, schedule, status, cancel, actions.choices["fetch"]):
         action.add_argument(
             "--experiment", default="voxveil", metavar="NAME", help="Kubeflow's experiment (%(default)s)"
         )
+
+
+def _add_fetch(fetch: argparse.ArgumentParser) -> None:
+    fetch.add_argument("run_name", metavar="RUN", help="id or name, or the folder of a local run")
+    fetch.add_argument(
+        "--project",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="checkout or new folder that gets them (.)",
+    )
+    fetch.add_argument(
+        "--scores", action="store_true", help="also outputs/score, which names private utterances"
+    )
+    fetch.add_argument(
+        "--endpoint",
+        default="",
+        metavar="URL",
+        help="the S3 server as seen from here, where the pods use another address",
+    )
 
 
 def _add_source(action: argparse.ArgumentParser) -> None:
@@ -143,9 +170,29 @@ def run(args: argparse.Namespace) -> int:
         from voxveil.kubeflow.steps.running import run_step
 
         return run_step(args.step, args.executor_input)
+    if args.action == "fetch":
+        return _fetch(args)
     from voxveil.commands import pipeline_server
 
     return pipeline_server.run(args)
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.fetching import fetch_results, finished_here, finished_on_server
+    from voxveil.kubeflow.server import Server, find_endpoint
+
+    folder = Path(args.run_name)
+    if folder.is_dir():
+        run_ = finished_here(folder)
+    else:
+        try:
+            server = Server(find_endpoint())
+        except InputError as error:
+            raise InputError(f"{args.run_name}: no such folder here, and {error}") from None
+        run_ = finished_on_server(server, args.experiment, args.run_name)
+    for line in fetch_results(run_, args.project, scores=args.scores, endpoint=args.endpoint):
+        print(line)
+    return 0
 
 
 def _compile(args: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from voxveil.kubeflow.ends import (
     write_output,
 )
 from voxveil.kubeflow.executor import ExecutorInput
+from voxveil.kubeflow.locations import leave_locations, told_locations
 from voxveil.stages.registry import StageSpec, stage_spec
 from voxveil.stages.run import fingerprint, made_for, run_stage
 from voxveil.stages.training_runs import training_name
@@ -50,6 +51,7 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
     params = parse_params(mapping, complete=True)
     key = str(call.parameters.get("key", ""))
     check_output_parameters(call, spec, ("fingerprint",) if spec.trains else ())
+    told = told_locations(call.parameters) if spec.name == "report" else None
     if spec.gpu:
         from voxveil.training.devices import require_gpu
 
@@ -76,6 +78,8 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
         write_bytes(page.path, (outputs[port.name].path / PAGE).read_bytes())
     mark = f"{training_name(spec, key)} {fingerprint(spec, key, params, digests)}" if spec.trains else ""
     write_output(call, spec, key, done, outputs, {"fingerprint": mark})
+    if told is not None:
+        leave_locations(told, outputs["report"].uri, done["report"].digest)
     for name, record in done.items():
         print(f"{spec.command}: {name}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
     return 0

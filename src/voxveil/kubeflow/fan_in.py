@@ -15,7 +15,7 @@ from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.store import check_reachable, fetch
 from voxveil.storage.done import require_done
 
-__all__ = ["collect", "collect_shares", "fetch_one", "location"]
+__all__ = ["collect", "collect_shares", "fetch_one", "location", "read_locations"]
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -39,7 +39,7 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
         ParamsError: The systems of the compiled pipeline are not those of the parameters.
     """
     found: dict[str, tuple[str, str]] = {}
-    for system, uri, digest in _parse_all(entries, name):
+    for system, uri, digest in read_locations(entries, name):
         if system in found:
             raise InputError(f"input {name}: system {system} is there twice")
         found[system] = (uri, digest)
@@ -70,7 +70,7 @@ def collect_shares(entries: Any, folder: Path, name: str, system: str) -> None:
     Raises:
         InputError: An entry is malformed or of another system, or what lies there differs from its digest.
     """
-    found = _parse_all(entries, name)
+    found = read_locations(entries, name)
     for other, uri, _ in found:
         if system and other != system:
             raise InputError(f"input {name}: {uri} is of system {other}, must be of {system}")
@@ -94,7 +94,12 @@ def fetch_one(entry: str, folder: Path, name: str) -> Path:
     return folder
 
 
-def _parse_all(entries: Any, name: str) -> list[tuple[str, str, str]]:
+def read_locations(entries: Any, name: str) -> list[tuple[str, str, str]]:
+    """Return system, URI and digest of each ``SYSTEM URI DIGEST`` text.
+
+    Raises:
+        InputError: It is no list of such texts.
+    """
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         raise InputError(f"input {name}: must be a list of 'SYSTEM URI DIGEST' texts, got {entries!r}")
     return [_parse(entry, name) for entry in entries]

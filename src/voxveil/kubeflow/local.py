@@ -3,6 +3,9 @@
 It does what Kubeflow's launcher does with the compiled file, and then looks for itself at what
 a task left behind: a task counts as done only if its command returned 0, every declared output
 is there, every output folder holds a completion record and the digest is the reported one.
+
+``run.json`` in the folder of the run tells what Kubeflow's server would: state, arguments, and what each
+task reported. ``voxveil pipeline fetch`` reads it.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ from typing import Any
 
 from voxveil.errors import InputError, VoxveilError
 from voxveil.kubeflow.graph import Pipeline, Task
-from voxveil.storage.atomic import read_json
+from voxveil.storage.atomic import read_json, write_json
 from voxveil.storage.done import require_done
 
-__all__ = ["Execute", "check_outputs", "executor_input", "run_pipeline", "task_environment"]
+__all__ = ["RECORD", "Execute", "check_outputs", "executor_input", "run_pipeline", "task_environment"]
+
+#: In the folder of a run: its state, its arguments and what its tasks reported.
+RECORD = "run.json"
 
 #: Runs the command of a task with its message.
 Execute = Callable[[Task, Mapping[str, Any]], None]
@@ -52,18 +58,25 @@ def run_pipeline(
     root.mkdir(parents=True, exist_ok=True)
     run = execute or (lambda task, message: _execute(task, message, root))
     progress = _Progress(pipeline, root, arguments or {}, run, report)
+    progress.record("RUNNING")
     try:
         for task in pipeline.tasks:
             progress.run(task)
     except (Exception, KeyboardInterrupt) as error:
         state = "CANCELED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+        progress.record(state)
         try:
             progress.end({"state": state, "error": {"code": 2, "message": str(error)}})
         except VoxveilError as second:
             # What failed first is what people must read.
             report(f"then the exit task failed too: {second}")
         raise
-    progress.end({"state": "SUCCEEDED"})
+    try:
+        progress.end({"state": "SUCCEEDED"})
+    except (Exception, KeyboardInterrupt):
+        progress.record("FAILED")
+        raise
+    progress.record("SUCCEEDED")
     return progress.results
 
 
@@ -95,6 +108,17 @@ class _Progress:
         self._execute(task, message)
         self.results[task.name], self._artifacts[task.name] = check_outputs(task, message)
         self._report(f"{task.title}: done in {time.monotonic() - started:.1f} s")
+
+    def record(self, state: str) -> None:
+        """Write what this run is and how far it came."""
+        content = {
+            "format": 1,
+            "pipeline": self._pipeline.name,
+            "state": state,
+            "arguments": {**self._pipeline.defaults, **self._arguments},
+            "tasks": self.results,
+        }
+        write_json(self._root / RECORD, content)
 
     def end(self, status: Mapping[str, Any]) -> None:
         """Run the exit task, if there is one."""

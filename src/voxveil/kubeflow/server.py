@@ -156,6 +156,12 @@ class Server:
         )
         return pipeline_id, str(made.pipeline_version_id)
 
+    def compiled(self, pipeline_id: str, version_id: str) -> Any | None:
+        """Return the compiled file of a version as objects, None where there is no such version."""
+        get = self._pipelines.pipeline_service_get_pipeline_version
+        found = self._call(get, pipeline_id, version_id, absent=True)
+        return None if found is None else found.pipeline_spec
+
     def _pipeline_id(self, name: str) -> str:
         found = self._call(
             self._pipelines.pipeline_service_get_pipeline_by_name, name, absent=True, **self._space()

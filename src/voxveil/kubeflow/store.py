@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from voxveil.errors import InputError
 from voxveil.storage.s3 import s3_client, s3_endpoint, s3_session
 
-__all__ = ["Location", "check_reachable", "fetch", "parse_location"]
+__all__ = ["Location", "check_reachable", "fetch", "parse_location", "seen_from"]
 
 _SCHEMES = ("s3", "minio")
 _OPTIONS = {"endpoint", "region", "disableSSL", "s3ForcePathStyle", "use_path_style", "awssdk"}
@@ -66,6 +66,15 @@ def parse_location(uri: str) -> Location | None:
     if endpoint and "://" not in endpoint:
         endpoint = f"{'http' if options.get('disableSSL') == 'true' else 'https'}://{endpoint}"
     return Location(bucket, key, endpoint, options.get("region", ""))
+
+
+def seen_from(uri: str, endpoint: str) -> str:
+    """Return ``uri`` with another address of its server; a path stays as it is, and all does without one."""
+    place = parse_location(uri) if endpoint else None
+    if place is None:
+        return uri
+    region = f"&region={place.region}" if place.region else ""
+    return f"{uri.partition('://')[0]}://{place.bucket}/{place.key}?endpoint={endpoint}{region}"
 
 
 def check_reachable(uri: str) -> None:

@@ -161,6 +161,11 @@ class Chain:
     def score_files(self, attack: Judged) -> ScoreFiles:
         """Return the scores behind an attack."""
         folder = self.project / "outputs/score" / attack.system
+        if not folder.exists():
+            raise IncompleteInputError(
+                f"{folder} does not exist; DVC's chain has it, of a run on Kubeflow 'voxveil pipeline fetch"
+                " RUN --scores' brings it"
+            )
         require_done(folder, f"score[{attack.system}]")
         scenario = "semi_informed" if attack.scenario == "original" else attack.scenario
         return find_score_files(folder / attack.attacker / scenario)

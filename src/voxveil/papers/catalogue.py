@@ -42,6 +42,7 @@ class Item:
         needs: ``nothing``, ``features`` (a finished ``voxveil probe run``) or ``systems`` (a finished chain).
         module: Module of this package whose ``MAKERS`` has its function.
         overlays: Overlay in ``params/`` that makes what it needs, by size.
+        scores: Whether it needs the scores themselves, beside what evaluate made of them.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Item:
     needs: str
     module: str
     overlays: dict[str, str]
+    scores: bool = False
 
     def commands(self, size: str) -> str:
         """Return the commands that make what it needs, by DVC and by Kubeflow, in a clause."""
@@ -64,7 +66,8 @@ class Item:
             )
         return (
             f"made by DVC: {use} && dvc repro (or --run{source}); by Kubeflow: {use} &&"
-            " voxveil pipeline submit --params params.yaml"
+            " voxveil pipeline submit --params params.yaml, and when it has ended: voxveil pipeline fetch RUN"
+            f" --project DIR{' --scores' if self.scores else ''}"
         )
 
     @property
@@ -179,6 +182,7 @@ _OF_SYSTEMS = (
         "systems",
         "worst_case",
         _SYSTEMS,
+        scores=True,
     ),
 )
 

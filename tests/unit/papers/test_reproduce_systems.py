@@ -193,6 +193,7 @@ def test_a_missing_or_changed_input_gives_one_line_and_no_output(
     assert "made by DVC: voxveil params use librispeech --set prepare.source=CORPUS && dvc repro" in said
     assert "by Kubeflow: " in said
     assert "voxveil pipeline submit --params params.yaml" in said
+    assert said.endswith("voxveil pipeline fetch RUN --project DIR\n")
     assert not out.exists()
     assert not list(tmp_path.glob(".*"))
 
