@@ -72,8 +72,8 @@ def finished_here(root: Path) -> Finished:
             if text := values.get(f"{output}_location"):
                 ((system, _, digest),) = read_locations([text], f"{output}_location")
                 found[stage][system] = location(system, str(root / task / output), digest)
-        if digest := values.get("report_digest"):
-            report = location(REPORT, str(root / task / "report_files"), digest)
+        if whole := values.get("report_digest"):
+            report = location(REPORT, str(root / task / "report_files"), str(whole))
     if not report:
         raise InputError(
             f"{root}: the pipeline {content.get('pipeline')} has no report; there is none to fetch"
