@@ -1,7 +1,7 @@
 # make demo           the whole chain on speech made by espeak-ng, then the results
 # make test           the tests that need no service
 # make test-services  the rest: what needs an S3 server, an MLflow server, Docker or a browser, or minutes of training
-# make test-containers  both images built, the whole chain in them, held against DVC's (Docker, or root on Debian)
+# make test-containers  of these: both images built, the whole chain in them, held against DVC's (Docker, or root on Debian)
 # make test-compose   mlflow/compose.yaml as a whole (needs a Docker engine with BuildKit, and docker-compose)
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
@@ -34,6 +34,7 @@ test: dev
 test-services: dev
 	@tests/services/prepare.sh
 	@tests/in_copy.sh -m "services or long"
+	@$(MAKE) --no-print-directory test-containers
 
 test-containers: dev
 	@tests/services/prepare.sh containers

@@ -84,19 +84,21 @@ def rank_histogram_figure(histograms: Mapping[str, FloatArray]) -> Figure:
         histograms: Label to weights of ranks 1..N, shape ``(N,)``.
     """
     figure, (axis,) = new_figure()
-    n = 2
+    n, seldom = 2, 1.0
     for (label, histogram), marker in zip(histograms.items(), "osD^v<>ph*" * 10, strict=False):
         n = histogram.size
         k = np.arange(1, n + 1)
         gamma = histogram / histogram.sum()
         seen = gamma > 0
+        seldom = min(seldom, float(gamma[seen].min()), 1 / n)
         (line,) = axis.plot(k[seen], gamma[seen], marker, markersize=4, fillstyle="none", label=label)
         fitted = fit_betabinomial(histogram[None]).gamma[0]
         axis.plot(k, np.where(fitted > 0, fitted, np.nan), "-", color=line.get_color(), linewidth=1)
         axis.axhline(1 / n, **CHANCE)
     axis.plot([], [], "-", color="0.2", linewidth=1, label="beta-binomial fit")
     axis.plot([], [], label="chance, 1/N", **CHANCE)
-    axis.set(xscale="log", yscale="log", xlim=(0.9, n * 1.1))
+    # A fit falls to 1e-16, far below what any number of inputs can show.
+    axis.set(xscale="log", yscale="log", xlim=(0.9, n * 1.1), ylim=(seldom / 10, 1.5))
     axis.set(xlabel="rank of the right speaker", ylabel="probability", title=f"Rank histogram, N = {n}")
     axis.legend(frameon=False, fontsize=8)
     return figure

@@ -25,7 +25,7 @@ def panels_figure(attacks: Sequence[Judged]) -> Figure:
     Args:
         attacks: At least one.
     """
-    columns = min(3, len(attacks))
+    columns = 2 if len(attacks) == 4 else min(3, len(attacks))
     rows = math.ceil(len(attacks) / columns)
     figure, axes = new_figure(rows, columns, width=3.2, height=2.5)
     smallest = min(float(a.histogram.sum()) for a in attacks if a.histogram is not None)

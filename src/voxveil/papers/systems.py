@@ -104,18 +104,19 @@ def privacy(project: Path, options: Options) -> Result:
     chain = open_chain("dp-fig7", project, options)
     systems = families(chain)
     attacks = strongest(chain)
-    lines = [
-        Line(title, unit, {s.name: attacks[s.name].metrics[metric]["value"] for s in systems}, chance)
-        for metric, title, unit, chance in (
-            ("eer", "EER", "%", 50.0),
-            ("unlinkability", "unlinkability", "", 1.0),
-        )
-    ]
+    lines = []
+    for metric, title, unit, chance in (
+        ("eer", "EER", "%", 50.0),
+        ("unlinkability", "unlinkability", "", 1.0),
+    ):
+        found = {name: attack.metrics[metric] for name, attack in attacks.items()}
+        values = {name: entry["value"] for name, entry in found.items()}
+        lines.append(Line(title, unit, values, {n: entry["ci95"] for n, entry in found.items()}, chance))
     drawn = Drawn(
         "privacy",
         against_epsilon_figure(systems, lines),
         "EER and unlinkability of the semi-informed attack against ε of each stream with noise; systems"
-        " without noise as horizontal lines; dotted: nothing is recognised.",
+        " without noise as horizontal lines; bars: 95 %; dotted: nothing is recognised.",
         "A panel for each metric; values are in the table",
         [attack.source for attack in attacks.values()],
     )
@@ -136,8 +137,8 @@ def utility(project: Path, options: Options) -> Result:
     left = {s.name: _left(s, chain) for s in systems}
     correlations = {s.name: _correlation(s, chain) for s in systems}
     lines = [
-        Line(title, "%", {name: number.value for name, number in left.items()}, None),
-        Line("pitch correlation", "", {name: _value(cell) for name, cell in correlations.items()}, None),
+        Line(title, "%", *_values(left), None),
+        Line("pitch correlation", "", *_values(correlations), None),
     ]
     drawn = Drawn(
         "utility",
@@ -259,8 +260,15 @@ def _correlation(system: System, chain: Chain) -> Cell:
     return Number(name, found["value"], "fraction", source, None if not bounds else (bounds[0], bounds[1]))
 
 
-def _value(cell: Cell) -> float | None:
-    return cell.value if isinstance(cell, Number) else None
+def _values(
+    cells: Mapping[str, Cell],
+) -> tuple[dict[str, float | None], dict[str, tuple[float, float] | None]]:
+    """Return values and intervals of the cells that are numbers."""
+    numbers = {name: cell if isinstance(cell, Number) else None for name, cell in cells.items()}
+    return (
+        {name: number.value if number else None for name, number in numbers.items()},
+        {name: number.interval if number else None for name, number in numbers.items()},
+    )
 
 
 def _published(system: System) -> Cell:

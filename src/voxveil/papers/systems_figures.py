@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from voxveil.metrics.plots import CHANCE, new_figure
+from voxveil.papers.labels import name_at_the_right
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from voxveil.papers.systems import System
@@ -29,47 +31,70 @@ class Line:
         title: Of the panel.
         unit: Of its values; empty for shares.
         values: By system; None where undefined.
+        intervals: By system, of 95 %; None or left out where there is none.
         chance: Where nothing is recognised, if the metric has such a place.
     """
 
     title: str
     unit: str
     values: Mapping[str, float | None]
+    intervals: Mapping[str, tuple[float, float] | None]
     chance: float | None
 
 
 def against_epsilon_figure(systems: Sequence[System], lines: Sequence[Line]) -> Figure:
     """Draw metrics against the epsilon of a stream with noise; what has none is a horizontal line.
 
-    A metric that no system has gets no panel.
+    Systems of one family and one epsilon are a marker each, and the line passes through their mean. A metric
+    that no system has gets no panel.
     """
     shown = [line for line in lines if any(value is not None for value in line.values.values())]
-    figure, axes = new_figure(1, max(1, len(shown)), width=5.2, height=4.0)
+    figure, axes = new_figure(1, max(1, len(shown)), width=5.6, height=4.2)
     for axis, line in zip(axes, shown, strict=False):
-        for family, (marker, dash) in _STYLES.items():
-            points = sorted(
-                (s.epsilon, value)
+        for place, family in enumerate(_STYLES):
+            found = [
+                (s.epsilon, value, line.intervals.get(s.name))
                 for s in systems
                 if s.family == family
                 and np.isfinite(s.epsilon)
                 and (value := line.values[s.name]) is not None
-            )
-            if points:
-                across, up = zip(*points, strict=True)
-                axis.plot(
-                    across, up, marker=marker, linestyle=dash, color="0.0", fillstyle="none", label=family
-                )
+            ]
+            # Side by side, for intervals of one epsilon would hide each other.
+            _draw_family(axis, family, found, 1.06 ** (place - 1))
         flat = [s for s in systems if s.family not in _STYLES and line.values[s.name] is not None]
         for place, system in enumerate(flat):
-            value = float(line.values[system.name] or 0.0)
             style = _FLAT[place % len(_FLAT)]
-            axis.axhline(
-                value, color="0.5", linewidth=0.9, linestyle=style, label=f"{system.name}: {value:.3g}"
-            )
+            axis.axhline(float(line.values[system.name] or 0.0), color="0.5", linewidth=0.9, linestyle=style)
         if line.chance is not None:
             axis.axhline(line.chance, label="nothing is recognised", **CHANCE)
         axis.set_xscale("log")
         axis.set_xlabel("epsilon of each stream with noise (nat)")
         axis.set_ylabel(f"{line.title} ({line.unit})" if line.unit else line.title)
-        axis.legend(fontsize=7, frameon=False)
+        name_at_the_right(axis, [(s.name, float(line.values[s.name] or 0.0)) for s in flat])
+    handles = {label: handle for axis in axes for handle, label in zip(*_legend(axis), strict=True)}
+    if handles:
+        figure.legend(
+            handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8, frameon=False
+        )
     return figure
+
+
+def _draw_family(
+    axis: Axes, family: str, found: Sequence[tuple[float, float, tuple[float, float] | None]], aside: float
+) -> None:
+    if not found:
+        return
+    marker, dash = _STYLES[family]
+    across = sorted({epsilon for epsilon, _, _ in found})
+    means = [np.mean([value for epsilon, value, _ in found if epsilon == each]) for each in across]
+    axis.plot([each * aside for each in across], means, linestyle=dash, marker="", color="0.0", linewidth=1)
+    for epsilon, value, interval in found:
+        if interval is not None:
+            axis.vlines(epsilon * aside, *interval, color="0.6", linewidth=1)
+        axis.plot(epsilon * aside, value, marker=marker, color="0.0", markerfacecolor="1.0")
+    axis.plot([], [], linestyle=dash, marker=marker, color="0.0", markerfacecolor="1.0", label=family)
+
+
+def _legend(axis: Axes) -> tuple[list[Any], list[str]]:
+    handles, labels = axis.get_legend_handles_labels()
+    return list(handles), list(labels)

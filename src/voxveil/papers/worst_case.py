@@ -46,7 +46,7 @@ def systems_table(project: Path, options: Options) -> Result:
         "eer_against_epsilon",
         estimators_figure(measured, VPC2024),
         "EER against the worst case by each estimator: crosses published, filled markers this run, squares"
-        " given scores; vertical line: 50 %.",
+        " given scores, bars ranges over speakers, numbers by EER; vertical line: 50 %.",
         "; ".join(
             f"{each.system}: EER {_short(each, 'eer')} %, PAV {_short(each, 'eps_max_pav')} nat"
             for each in measured
