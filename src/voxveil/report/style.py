@@ -71,7 +71,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; border-top: 1p
 @page { size: A4 landscape; margin: 1.2cm; }
 @media print {
   body { background: #fff; font-size: 10pt; } main { max-width: none; padding: 0; }
-  .listen { display: none; } table, figure, .note { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  .listen { display: none; } tr, figure, .note { break-inside: avoid; } h2, h3 { break-after: avoid; }
   figure img { width: auto; max-width: 100%; max-height: 14cm; }
   table { font-size: 8.5pt; } a { color: inherit; }
 }
