@@ -66,9 +66,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"voxveil: error: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"voxveil: error: {_reason(error)}", file=sys.stderr)
         return 1
+
+
+def _reason(error: OSError) -> str:
+    """Return the file and what the system says of it, in one line."""
+    told = error.args[0] if error.args else None
+    if isinstance(told, list) and told:
+        # shutil copies a folder to its end and then tells of every file; the first says enough.
+        return " ".join(str(told[0][-1]).split())
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -6,8 +6,10 @@ anything get its place. A fetch that is killed leaves whole outputs or none, and
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from voxveil.kubeflow.server import Server
 from voxveil.kubeflow.store import check_reachable, fetch, seen_from
 from voxveil.kubeflow.submitting import find_started
 from voxveil.storage.atomic import read_json, whole_directory, write_text
-from voxveil.storage.done import require_done
+from voxveil.storage.done import DONE, require_done
 from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import resolve_store
 
@@ -116,23 +118,32 @@ def fetch_results(run: Finished, project: Path, *, scores: bool = False, endpoin
         InputError: ``project`` holds something else, or an output is gone or is not what the run made;
             nothing was put into place.
     """
-    wanted = _wanted(run)
-    there = _check_project(run, Path(project), wanted)
+    project, wanted = Path(project), _wanted(run)
+    there = _check_project(run, project, wanted)
     chosen = {place: text for place, text in wanted.items() if scores or not place.startswith("score/")}
     missing = {place: _seen(text, endpoint) for place, text in chosen.items() if place not in there}
     for _, uri, _ in missing.values():
         check_reachable(uri)
-    outputs = Path(project) / "outputs"
-    staged = outputs / ".fetched"
-    with whole_directory(staged) as folder:
-        for place, (key, uri, digest) in missing.items():
-            _fetch_one(place, key, uri, digest, folder / place)
-    lines = [_write_params(run, Path(project))]
-    for place in missing:
-        target = outputs / place
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (staged / place).replace(target)
-    shutil.rmtree(staged)
+    outputs = project / "outputs"
+    absent = [folder for folder in (outputs, *outputs.absolute().parents) if not folder.exists()]
+    try:
+        # Locked until everything has its place: of two at once the second is refused.
+        with whole_directory(outputs / ".fetched") as locked:
+            with whole_directory(locked / "all") as folder:
+                for place, (key, uri, digest) in missing.items():
+                    _fetch_one(place, key, uri, digest, folder / place)
+            if _check_project(run, project, wanted) != there:
+                raise InputError(f"{outputs}: another process wrote into it; run this again")
+            lines = [_write_params(run, project)]
+            for place in missing:
+                target = outputs / place
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (locked / "all" / place).replace(target)
+    finally:
+        shutil.rmtree(outputs / ".fetched", ignore_errors=True)
+        for folder in absent:
+            with suppress(OSError):
+                folder.rmdir()
     for place in chosen:
         lines.append(f"{outputs / place}: {'was there' if place in there else 'fetched'}")
     return lines
@@ -155,8 +166,11 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
     """Refuse what holds anything but this run's results; return the places of those that are there."""
     path, outputs = project / "params.yaml", project / "outputs"
     for folder in (project, outputs):
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder}: is a file; it must be a folder")
+        if os.path.lexists(folder) and not folder.is_dir():
+            what = "a link to nothing" if folder.is_symlink() and not folder.exists() else "a file"
+            raise InputError(f"{folder}: is {what}; it must be a folder")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; it must be a file")
     if not _same_params(path, run.params) and was_edited(project):
         raise InputError(f"{path}: is another than that of {run.name}; fetch into another folder")
     places = {place.partition("/")[0] for place in wanted}
@@ -218,6 +232,9 @@ def _fetch_one(place: str, key: str, uri: str, digest: str, folder: Path) -> Non
             f"{uri}: is not what the run made: {str(error).replace(str(folder), '...')}"
         ) from None
     stage, made_for = place.partition("/")[0], None if key == REPORT else key
+    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    if unknown := sorted(set(files) - set(done.files) - {DONE}):
+        raise InputError(f"{uri}: is not what the run made: {unknown[0]} came later")
     if (done.stage, done.key) != (stage, made_for):
         raise InputError(f"{uri}: is output of {done.stage} {done.key or ''}, must be of {place}")
 
