@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 
+from voxveil.metrics.attacked import SHOWN
 from voxveil.report.results import read_summaries
 from voxveil.storage.atomic import write_json
+
+
+def metrics(eer: float) -> dict[str, Any]:
+    undefined = {"value": None, "unit": "", "note": "not measured", "ci95": None, "null95": None}
+    measured = {**undefined, "value": eer, "unit": "%", "ci95": [eer - 4, eer + 4]}
+    return {**dict.fromkeys(SHOWN, undefined), "eer": measured}
 
 
 def write(folder: Path, system: str, kind: str, eers: dict[tuple[str, str], float], training: str) -> None:
@@ -22,14 +29,27 @@ def write(folder: Path, system: str, kind: str, eers: dict[tuple[str, str], floa
             "training": training,
             "enrolment": training,
             "trial": "original" if kind == "original" else "anonymized",
-            "metrics": {"eer": {"value": eer, "ci95": [eer - 4, eer + 4]}},
+            "metrics": metrics(eer),
+            "trials": {"target": 84, "nontarget": 1596, "speakers": 40},
+            **dict.fromkeys(("references", "inputs", "rank_histogram")),
             "warnings": [],
         }
         for (attacker, scenario), eer in eers.items()
     ]
-    write_json(
-        folder / system / "summary.json", {"format": 1, "system": system, "kind": kind, "attacks": attacks}
-    )
+    errors = {"value": None, "ci95": None, "reason": "not measured"}
+    content = {
+        "format": 1,
+        "system": system,
+        "kind": kind,
+        "scale": "tiny",
+        "replicates": 200,
+        "composition": {"pitch_conversion": False},
+        "corpus": {"name": "made", "synthetic": True, "public": True, "revision": "0"},
+        "promise": {"streams": {}, "utterance": {"epsilon": "inf"}, "passing": "everything"},
+        "utility": {"per": errors, "wer": None},
+        "attacks": attacks,
+    }
+    write_json(folder / system / "summary.json", content)
 
 
 @pytest.mark.parametrize(("bar", "told"), [(33.0, ["f0_histogram"]), (11.0, [])])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from voxveil.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from voxveil.papers.catalogue import Item
     from voxveil.papers.result import Options
 
@@ -70,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     item = item_named(args.name)
     if args.out is None:
         raise InputError(f"reproduce {item.name}: --out DIR says where page and numbers go")
+    _check_used(item, args)
     if args.replicates < 0:
         raise InputError(f"--replicates is {args.replicates}; it must be 0 or more")
     if args.set and not args.make:
@@ -82,11 +85,30 @@ def run(args: argparse.Namespace) -> int:
     return _make(item, args)
 
 
+def _check_used(item: Item, args: argparse.Namespace) -> None:
+    """Refuse an option that this item does not take: its page would look as if it had."""
+    from voxveil.papers.catalogue import ITEMS
+
+    takes: dict[str, tuple[bool, Callable[[Item], bool]]] = {
+        "--features": (args.features is not None, lambda each: each.needs == "features"),
+        "--scores": (args.scores is not None, lambda each: each.given),
+        "--system": (bool(args.system), lambda each: each.scores),
+    }
+    for option, (set_, takes_it) in takes.items():
+        if set_ and not takes_it(item):
+            others = ", ".join(name for name, each in ITEMS.items() if takes_it(each))
+            raise InputError(f"reproduce {item.name}: takes no {option}; it is for {others}")
+
+
 def _check_out(out: Path) -> None:
     """Refuse a folder that holds anything but an earlier page: it would be replaced as a whole."""
     from voxveil.storage.atomic import read_json
     from voxveil.storage.done import DONE
 
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise InputError(
+            f"--out {out}: is the folder you are in, or above it, and would be replaced; name another"
+        )
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     done = read_json(out / DONE) if (out / DONE).is_file() else None
@@ -104,7 +126,7 @@ def _make(item: Item, args: argparse.Namespace) -> int:
     from voxveil.storage.atomic import whole_directory
 
     result = maker(item)(args.project, _options(args))
-    with whole_directory(args.out.absolute()) as folder:
+    with whole_directory(args.out.resolve()) as folder:
         write_item(folder, item, result, _command(item, args))
     print("\n".join(text_lines(result)).strip("\n"))
     print(f"\npage, figures and every number: {args.out}/index.html")

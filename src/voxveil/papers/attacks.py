@@ -20,6 +20,7 @@ from voxveil.papers.catalogue import ITEMS
 from voxveil.papers.result import Number, Options, Source, Table, of_metric
 from voxveil.papers.score_files import ScoreFiles, find_score_files, find_systems
 from voxveil.report.results import Summary, read_summaries, results_digest, same_corpus
+from voxveil.report.shape import METRIC, Each, check_shape
 from voxveil.report.words import SYNTHETIC_NOTE
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import file_sha256, require_done
@@ -198,6 +199,11 @@ def _read(project: Path) -> Chain:
     base, named = params.get("base"), params.get("systems")
     if not isinstance(base, dict) or not isinstance(named, dict) or not named:
         raise InputError(f"{project / 'params.yaml'}: needs sections base and systems")
+    for system, settings in named.items():
+        if not isinstance(settings, dict):
+            raise InputError(
+                f"{project / 'params.yaml'}: systems.{system} must be a section, got {settings!r}"
+            )
     systems = [str(system) for system in named]
     folder = project / "outputs/evaluate"
     files = {system: require_done(folder / system, f"evaluate[{system}]").files for system in systems}
@@ -226,7 +232,7 @@ def _read(project: Path) -> Chain:
                     system,
                     attack["attacker"],
                     "original" if summary["kind"] == "original" else attack["scenario"],
-                    read_json(folder / system / file)["metrics"],
+                    _metrics(folder / system / file),
                     attack["trials"],
                     np.array(histogram, dtype=np.float64) if histogram else None,
                     source,
@@ -236,6 +242,23 @@ def _read(project: Path) -> Chain:
                 )
             )
     return Chain(project, summaries, attacks)
+
+
+class _Metrics(dict[str, Any]):
+    """Metrics of a file; one that an earlier version did not write is named with the file."""
+
+    def __init__(self, path: Path, entries: Mapping[str, Any]) -> None:
+        super().__init__(entries)
+        self.path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise IncompleteInputError(f"{self.path}: metrics.{name} is missing; run its evaluate stage again")
+
+
+def _metrics(path: Path) -> Mapping[str, Any]:
+    content = read_json(path)
+    check_shape(path, content, {"metrics": Each(METRIC)})
+    return _Metrics(path, content["metrics"])
 
 
 def _file(folder: str, file: str, digests: Mapping[str, str], run: str) -> Source:

@@ -43,6 +43,7 @@ class Item:
         module: Module of this package whose ``MAKERS`` has its function.
         overlays: Overlay in ``params/`` that makes what it needs, by size.
         scores: Whether it needs the scores themselves, beside what evaluate made of them.
+        given: Whether it takes somebody else's score files.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Item:
     module: str
     overlays: dict[str, str]
     scores: bool = False
+    given: bool = False
 
     def commands(self, size: str) -> str:
         """Return the commands that make what it needs, by DVC and by Kubeflow, in a clause."""
@@ -174,6 +176,7 @@ _OF_SYSTEMS = (
         "systems",
         "worst_case",
         _SYSTEMS,
+        given=True,
     ),
     Item(
         "wcd-fig3",
@@ -183,6 +186,7 @@ _OF_SYSTEMS = (
         "worst_case",
         _SYSTEMS,
         scores=True,
+        given=True,
     ),
 )
 
@@ -220,6 +224,7 @@ _RANKS = (
         "systems",
         "rank_disclosure",
         _SYSTEMS,
+        given=True,
     ),
     Item(
         "srd-table",
@@ -229,6 +234,7 @@ _RANKS = (
         "systems",
         "rank_disclosure",
         _SYSTEMS,
+        given=True,
     ),
 )
 

@@ -80,6 +80,12 @@ def _placed(summary: Summary, settings: Mapping[str, Any]) -> System:
     if summary["kind"] != "anonymized":
         return System(summary, str(summary["kind"]), float("nan"), level, settings)
     streams = summary["promise"]["streams"]
+    for name in ("pitch", "content"):
+        if name not in streams:
+            raise IncompleteInputError(
+                f"system {summary['system']}: its summary.json promises nothing of its {name};"
+                " run its evaluate stage again"
+            )
     noise = {name: epsilon_value(streams[name]["epsilon"]) for name in ("pitch", "content")}
     finite = {name: value for name, value in noise.items() if np.isfinite(value)}
     gaussian = [name for name in noise if streams[name].get("rho")]

@@ -9,6 +9,7 @@ from typing import Any
 
 from voxveil.errors import IncompleteInputError
 from voxveil.metrics.convergence import convergence_warnings
+from voxveil.report.shape import SUMMARY, check_shape
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
 
@@ -26,7 +27,7 @@ def read_summaries(folder: Path, systems: Iterable[str]) -> list[Summary]:
     A system knows its own attacks only; here those whose recipe is weak on original speech are warned of.
 
     Raises:
-        InputError: One is missing, unfinished or of another format.
+        InputError: One is missing, of another format, or lacks what is shown.
     """
     found = [_read(Path(folder) / system / "summary.json", system) for system in systems]
     plain = [
@@ -96,4 +97,5 @@ def _read(path: Path, system: str) -> Summary:
         raise IncompleteInputError(f"{path}: not the summary of system {system}; {again}")
     if not content.get("attacks"):
         raise IncompleteInputError(f"{path}: holds no attack; {again}")
+    check_shape(path, content, SUMMARY)
     return content

@@ -131,7 +131,8 @@ def _old(path: Path) -> Path:
 
 
 def _replace(partial: Path, path: Path) -> None:
-    if path.is_file():
+    if path.is_symlink() or path.is_file():
+        # What a link points to stays as it is.
         path.unlink()
     if path.is_dir():
         # A folder cannot be exchanged in one step; _DONE.json goes first, so a reader in

@@ -1,0 +1,154 @@
+"""What a ``summary.json`` must hold to be shown; the first place that differs is named."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxveil.errors import IncompleteInputError
+from voxveil.metrics.attacked import SHOWN
+
+__all__ = ["METRIC", "SUMMARY", "Each", "Kind", "Maybe", "check_shape"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A plain value.
+
+    Attributes:
+        words: What it must be.
+        test: Whether it is.
+    """
+
+    words: str
+    test: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Null, or of a form."""
+
+    form: Any
+
+
+@dataclass(frozen=True)
+class Each:
+    """An object of any names whose values are of a form."""
+
+    form: Any
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+_TEXT = Kind("a text", lambda value: isinstance(value, str))
+_FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+_NUMBER = Kind("a finite number", _is_number)
+_COUNT = Kind("a whole number of 0 or more", _is_count)
+_PAIR = Kind("two finite numbers", _is_pair)
+_EPSILON = Kind(
+    'a number of 0 or more, or "inf"', lambda value: value == "inf" or (_is_number(value) and value >= 0)
+)
+
+#: A metric of ``voxveil evaluate``.
+METRIC = {
+    "value": Maybe(_NUMBER),
+    "unit": _TEXT,
+    "note": Maybe(_TEXT),
+    "ci95": Maybe(_PAIR),
+    "null95": Maybe(_PAIR),
+}
+_ERRORS = {"value": Maybe(_NUMBER), "ci95": Maybe(_PAIR), "reason": Maybe(_TEXT)}
+_ATTACK = {
+    "attacker": _TEXT,
+    "scenario": _TEXT,
+    "training": _TEXT,
+    "enrolment": _TEXT,
+    "trial": _TEXT,
+    "metrics": dict.fromkeys(SHOWN, METRIC),
+    "trials": {"target": _COUNT, "nontarget": _COUNT, "speakers": Maybe(_COUNT)},
+    "references": Maybe(_COUNT),
+    "inputs": Maybe(_COUNT),
+    "rank_histogram": Maybe([_NUMBER]),
+    "warnings": [{"code": _TEXT, "text": _TEXT}],
+}
+#: What the report and the pages of the papers read of a ``summary.json``.
+SUMMARY = {
+    "kind": _TEXT,
+    "scale": _TEXT,
+    "replicates": _COUNT,
+    "composition": {"pitch_conversion": _FLAG},
+    "corpus": {"name": _TEXT, "synthetic": _FLAG, "public": _FLAG, "revision": Maybe(_TEXT)},
+    "promise": {
+        "streams": Each(
+            {"epsilon": _EPSILON, "unit": _TEXT, "mechanism": _TEXT, "sensitivity": Maybe(_PAIR)}
+        ),
+        "utterance": {"epsilon": _EPSILON},
+        "passing": _TEXT,
+    },
+    "attacks": [_ATTACK],
+    "utility": {
+        "per": _ERRORS,
+        "wer": Maybe(_ERRORS),
+        "pitch?": Maybe({"value": Maybe(_NUMBER), "ci95": Maybe(_PAIR)}),
+    },
+}
+
+
+def check_shape(path: Path, content: Any, form: Any, where: str = "") -> None:
+    """Refuse content that is not of a form; what it holds beside is not looked at.
+
+    Args:
+        path: Its file, for the message.
+        content: What the file holds.
+        form: An object of names with a form each (``NAME?`` may be absent), a list of one form, or a class
+            of this module.
+        where: Place in the file, dotted.
+
+    Raises:
+        IncompleteInputError: Naming the file, the place, what is there and what must be.
+    """
+    if isinstance(form, Maybe):
+        if content is not None:
+            check_shape(path, content, form.form, where)
+    elif isinstance(form, Kind):
+        if not form.test(content):
+            raise _odd(path, where, content, form.words)
+    elif isinstance(form, list):
+        if not isinstance(content, list):
+            raise _odd(path, where, content, "a list")
+        for place, value in enumerate(content):
+            check_shape(path, value, form[0], f"{where}[{place}]")
+    elif not isinstance(content, Mapping):
+        raise _odd(path, where, content, "an object")
+    elif isinstance(form, Each):
+        for name, value in content.items():
+            check_shape(path, value, form.form, f"{where}.{name}")
+    else:
+        for key, inner in form.items():
+            name = key.removesuffix("?")
+            place = f"{where}.{name}".lstrip(".")
+            if name not in content:
+                if name != key:
+                    continue
+                raise IncompleteInputError(f"{path}: {place} is missing; run its evaluate stage again")
+            check_shape(path, content[name], inner, place)
+
+
+def _odd(path: Path, where: str, content: Any, words: str) -> IncompleteInputError:
+    return IncompleteInputError(
+        f"{path}: {where or 'it'} must be {words}, got {reprlib.repr(content)}; run its evaluate stage again"
+    )
