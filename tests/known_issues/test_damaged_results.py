@@ -92,6 +92,8 @@ def one_line(capsys: pytest.CaptureFixture[str], name: str, project: Path) -> st
         (SUMMARY, set_to(None, "promise", "streams"), "promise.streams must be an object, got None"),
         (SUMMARY, set_to(-1, "promise", "streams", "pitch", "epsilon"), 'a number of 0 or more, or "inf"'),
         (SUMMARY, without("promise", "streams", "content"), "promises nothing of its content"),
+        (SUMMARY, set_to(0, "attacks", 0, "trials", "target"), "target must be a whole number of 1 or more"),
+        (SUMMARY, set_to([0, 0], "attacks", 0, "rank_histogram"), "a list of counts, not all 0, got [0, 0]"),
         (METRICS, without("metrics"), "metrics is missing"),
         (METRICS, without("metrics", "eer"), "metrics.eer is missing"),
         (METRICS, set_to(float("inf"), "metrics", "eer", "value"), "a finite number, got inf"),
@@ -116,3 +118,24 @@ def test_the_report_refuses_it_too(project: Path) -> None:
 def test_a_system_that_is_no_section_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "params.yaml").write_text("base: {scale: tiny}\nsystems: {original: null}\n")
     assert "systems.original must be a section, got None" in one_line(capsys, "dp-fig7", project)
+
+
+@pytest.mark.parametrize("name", ["wcd-table3", "srd-fig4", "dp-fig7", "dp-appendix-c"])
+def test_a_system_without_the_attack_is_not_left_out(
+    project: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    damaged(project, SUMMARY, set_to("fusion", "attacks", 0, "attacker"))
+    folder = project / "outputs/evaluate/anon_dp"
+    (folder / METRICS).rename(folder / "fusion-semi_informed.json")
+    finish(folder, "evaluate", "anon_dp", "metrics")
+    assert "system anon_dp has no attack semi_informed" in one_line(capsys, name, project)
+
+
+def test_a_rate_that_is_undefined_is_called_so(project: Path, tmp_path: Path) -> None:
+    nothing = {"value": None, "unit": "%", "note": "undefined: no input", "ci95": None, "null95": None}
+    for file in (SUMMARY, METRICS):
+        place = ("attacks", 0) if file == SUMMARY else ()
+        damaged(project, file, set_to(nothing, *place, "metrics", "identification_rate"))
+    out = tmp_path / "out"
+    assert main(["reproduce", "srd-fig4", "--project", str(project), "--out", str(out)]) == 0
+    assert "anon_dp: undefined % identified among" in (out / "index.html").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ A page written through a link took the link's place, and the next one was refuse
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,25 @@ def test_an_option_that_is_not_used_is_refused(
 ) -> None:
     error = refused(capsys, name, "--out", str(tmp_path / "out"), option, "some")
     assert error == f"voxveil: error: reproduce {name}: takes no {option}; it is for {others}\n"
+
+
+@pytest.mark.parametrize(
+    "name", [b"$x^{2}$", rb"$\frac$", b"a\nb", b"\xff\xfe", "\u540d".encode(), b"<b>", b"two  spaces"]
+)
+def test_a_name_that_no_figure_can_show_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: bytes
+) -> None:
+    """Mathematics was set in the place of the name, or ended in a traceback."""
+    given = tmp_path / "given"
+    os.makedirs(os.fsencode(given) + b"/" + name)
+    words = ["wcd-table3", "--project", str(tmp_path), "--out", str(tmp_path / "out"), "--scores", str(given)]
+    assert f"folder {os.fsdecode(name)!r} is to name a system" in refused(capsys, *words)
+
+
+def test_a_system_that_is_a_link_to_nothing_is_not_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "given/A").mkdir(parents=True)
+    (tmp_path / "given/B").symlink_to("nowhere")
+    words = ["--out", str(tmp_path / "out"), "--scores", str(tmp_path / "given")]
+    assert "'B' is a link to nothing" in refused(capsys, "wcd-table3", "--project", str(tmp_path), *words)

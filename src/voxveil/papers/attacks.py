@@ -155,9 +155,21 @@ class Chain:
         return (*found, *([] if self.corpus["public"] else [_PRIVATE]))
 
     def of(self, *scenarios: str) -> list[Judged]:
-        """Return the attacks of some scenarios and those on original speech, without the fusion."""
+        """Return the attacks of some scenarios and those on original speech, without the fusion.
+
+        Raises:
+            IncompleteInputError: A system has none: nothing is shown of those that happen to have some.
+        """
         chosen = (*scenarios, "original")
-        return [a for a in self.attacks if a.scenario in chosen and a.attacker != "fusion"]
+        found = [a for a in self.attacks if a.scenario in chosen and a.attacker != "fusion"]
+        there = {attack.system for attack in found}
+        for summary in self.summaries:
+            if summary["system"] not in there:
+                raise IncompleteInputError(
+                    f"{self.project}: system {summary['system']} has no attack {' or '.join(scenarios)};"
+                    " run its score and evaluate stages again"
+                )
+        return found
 
     def score_files(self, attack: Judged) -> ScoreFiles:
         """Return the scores behind an attack."""

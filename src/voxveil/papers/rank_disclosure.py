@@ -11,6 +11,7 @@ from voxveil.papers.attacks import Chain, Judged, given_attacks, open_chain, war
 from voxveil.papers.catalogue import ITEMS
 from voxveil.papers.result import Cell, Drawn, Number, Options, Result, Source, Table
 from voxveil.report.published import IDENTIFICATION, VPC2024
+from voxveil.report.words import number
 
 __all__ = ["HISTOGRAMS", "MAKERS", "PAPER_REFERENCES"]
 
@@ -117,7 +118,7 @@ def _figure(kind: str, attacks: Sequence[Judged]) -> Drawn:
     from voxveil.papers.rank_figures import panels_figure
 
     spoken = "; ".join(
-        f"{a.system}: {a.metrics['identification_rate']['value']:.1f} % identified among {a.references}"
+        f"{a.system}: {number(a.metrics['identification_rate']['value'])} % identified among {a.references}"
         for a in attacks
     )
     return Drawn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from voxveil.metrics.io import Evaluation
 
 __all__ = ["ScoreFiles", "find_score_files", "find_systems"]
 
+#: Matplotlib reads a dollar sign as mathematics, and its own font has few alphabets.
+_NAME = re.compile(r"[A-Za-z0-9_.+-]+( [A-Za-z0-9_.+-]+)*")
 _SCORES = ("scores.txt", "scores.txt.gz", "scores")
 _TRIALS = ("trials.txt", "trials.txt.gz", "trials")
 
@@ -49,14 +52,25 @@ def find_systems(folder: Path) -> dict[str, ScoreFiles]:
     """Return the score files of every system, by the name of its folder.
 
     Raises:
-        InputError: There is no folder in it, or one holds no score file or several.
+        InputError: There is no folder in it, or one holds no score file or several, is a link to nothing, or
+            has a name that a figure could not show.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"--scores {folder}: no such folder")
-    found = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    for path in entries:
+        if path.is_symlink() and not path.exists():
+            raise InputError(f"--scores {folder}: {path.name!r} is a link to nothing")
+    found = [path for path in entries if path.is_dir()]
     if not found:
         raise InputError(f"--scores {folder}: holds no folder; each system has one, e.g. B3/scores.txt")
+    for path in found:
+        if not _NAME.fullmatch(path.name):
+            raise InputError(
+                f"--scores {folder}: folder {path.name!r} is to name a system; a name has letters A to Z,"
+                " digits, '_', '-', '.', '+' and single spaces only"
+            )
     return {path.name: find_score_files(path) for path in found}
 
 

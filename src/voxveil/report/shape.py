@@ -50,6 +50,10 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def _is_histogram(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_number(n) and n >= 0 for n in value) and sum(value) > 0
+
+
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
 
@@ -58,6 +62,8 @@ _TEXT = Kind("a text", lambda value: isinstance(value, str))
 _FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 _NUMBER = Kind("a finite number", _is_number)
 _COUNT = Kind("a whole number of 0 or more", _is_count)
+_SOME = Kind("a whole number of 1 or more", lambda value: _is_count(value) and value > 0)
+_HISTOGRAM = Kind("a list of counts, not all 0", _is_histogram)
 _PAIR = Kind("two finite numbers", _is_pair)
 _EPSILON = Kind(
     'a number of 0 or more, or "inf"', lambda value: value == "inf" or (_is_number(value) and value >= 0)
@@ -79,10 +85,10 @@ _ATTACK = {
     "enrolment": _TEXT,
     "trial": _TEXT,
     "metrics": dict.fromkeys(SHOWN, METRIC),
-    "trials": {"target": _COUNT, "nontarget": _COUNT, "speakers": Maybe(_COUNT)},
+    "trials": {"target": _SOME, "nontarget": _SOME, "speakers": Maybe(_COUNT)},
     "references": Maybe(_COUNT),
     "inputs": Maybe(_COUNT),
-    "rank_histogram": Maybe([_NUMBER]),
+    "rank_histogram": Maybe(_HISTOGRAM),
     "warnings": [{"code": _TEXT, "text": _TEXT}],
 }
 #: What the report and the pages of the papers read of a ``summary.json``.
@@ -130,8 +136,8 @@ def check_shape(path: Path, content: Any, form: Any, where: str = "") -> None:
     elif isinstance(form, list):
         if not isinstance(content, list):
             raise _odd(path, where, content, "a list")
-        for place, value in enumerate(content):
-            check_shape(path, value, form[0], f"{where}[{place}]")
+        for number, value in enumerate(content):
+            check_shape(path, value, form[0], f"{where}[{number}]")
     elif not isinstance(content, Mapping):
         raise _odd(path, where, content, "an object")
     elif isinstance(form, Each):
