@@ -51,14 +51,16 @@ def embeddings(project: Path, options: Options) -> Result:
 def representations(project: Path, options: Options) -> Result:
     """Make figure 3: histograms of F0 and of phones."""
     chain = open_chain("srd-fig3", project, options)
-    chosen = [a for a in chain.of("ignorant", "lazy_informed") if a.attacker in HISTOGRAMS]
-    missing = [kind for kind in HISTOGRAMS if kind not in {a.attacker for a in chosen}]
+    there = {(a.system, a.attacker) for a in chain.attacks}
+    systems = [summary["system"] for summary in chain.summaries]
+    missing = [kind for kind in HISTOGRAMS if any((system, kind) not in there for system in systems)]
     if missing:
-        there = ",".join(dict.fromkeys(a.attacker for a in chain.attacks))
+        kinds = ",".join(dict.fromkeys(a.attacker for a in chain.attacks))
         raise IncompleteInputError(
             f"srd-fig3: this run has no attacker {' and no '.join(missing)}; train_attacker.kinds lists who"
-            f" attacks (here {there}); {ITEMS['srd-fig3'].commands(options.size)}"
+            f" attacks (here {kinds}); {ITEMS['srd-fig3'].commands(options.size)}"
         )
+    chosen = [a for a in chain.of("ignorant", "lazy_informed") if a.attacker in HISTOGRAMS]
     return _result(chain, _ranked(chosen), [], "ignorant")
 
 
