@@ -242,13 +242,20 @@ def test_a_model_of_another_variant_and_a_draw_that_is_none_are_refused(
 # What the gather refuses: probes of made numbers.
 
 CORPUS = {"name": "made", "synthetic": True, "revision": "r", "machine_transcripts": []}
+ONE = {"value": 0.5, "ci95": [0.4, 0.6]}
+MEASURED = {
+    "asi": {"accuracy": 0.5, "p_asi": 0.5, "p_asi_ci95": [0.4, 0.6], "chance": 0.25, "limit": 1.0},
+    "epsilon_utterance": {"median": 1.0, "maximum": 1.0},
+    **{"correlation": ONE, "tracks": [], "vectors": {"median": 1.0}, "frame_accuracy": {"all": ONE}},
+    **{"every": 1, "phones": 40, "phone_frames": 8.0, "frame_chance": 0.2},
+}
 
 
 def entry(folder: Path, kind: str, variant: str, draw: int, stage: str = "") -> str:
-    """Write a probe that only says whose it is; return where it lies."""
+    """Write a probe of made numbers; return where it lies."""
     place = folder / kind / variant / str(draw)
     whose = {"kind": kind, "variant": variant, "draw": draw, "mechanism": "laplace", "loss": {"epsilon": 1}}
-    write_json(place / "probe.json", {"format": 1, "corpus": CORPUS, **whose})
+    write_json(place / "probe.json", {"format": 1, "corpus": CORPUS, **MEASURED, **whose})
     return f"{variant} {place} {finish(place, stage or f'probe_{kind}', variant).digest}"
 
 

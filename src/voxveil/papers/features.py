@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -132,7 +133,9 @@ def _number(
     scale, unit = (100.0, "%") if percent else (1.0, "fraction")
     pair = None if bounds is None else (scale * bounds[0], scale * bounds[1])
     label = f"{probe['kind']}/{probe['variant']}/{name}"
-    return Number(label, scale * mean_of(draws, *path), unit, _source(options, probe), pair)
+    mean = mean_of(draws, *path)
+    value = None if math.isnan(mean) else scale * mean
+    return Number(label, value, unit, _source(options, probe), pair)
 
 
 def _epsilon(probe: Probe) -> str:

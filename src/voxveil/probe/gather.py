@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.errors import IncompleteInputError, InputError
+from voxveil.probe.shape import check_probe
 from voxveil.report.words import concentrated, epsilon_value
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import require_done
@@ -47,7 +48,7 @@ def read_probes(folder: Path) -> list[Probe]:
 
     Raises:
         IncompleteInputError: There is none.
-        InputError: A probe is not of format 1, or two measured different corpora.
+        InputError: A probe is not of format 1 or lacks what is shown, or two measured different corpora.
     """
     found: list[Probe] = []
     for path in sorted(Path(folder).rglob("probe.json")):
@@ -55,8 +56,9 @@ def read_probes(folder: Path) -> list[Probe]:
         probe = read_json(path)
         if not isinstance(probe, dict) or probe.get("format") != 1:
             raise InputError(f"{path}: not a probe of format 1")
-        if found and probe["corpus"] != found[0]["corpus"]:
+        if found and probe.get("corpus") != found[0]["corpus"]:
             raise InputError(f"{path}: measured another corpus than the first probe; they are not comparable")
+        check_probe(path, probe)
         found.append(probe)
     if not found:
         raise IncompleteInputError(f"{folder}: no finished probe (probe.json) in it")

@@ -1,4 +1,4 @@
-"""What a ``summary.json`` must hold to be shown; the first place that differs is named."""
+"""What a JSON file, such as ``summary.json``, must hold to be shown; what differs first is named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,20 @@ from typing import Any
 from voxveil.errors import IncompleteInputError
 from voxveil.metrics.attacked import SHOWN
 
-__all__ = ["METRIC", "SUMMARY", "Each", "Kind", "Maybe", "check_shape"]
+__all__ = [
+    "EPSILON",
+    "FLAG",
+    "METRIC",
+    "NUMBER",
+    "PAIR",
+    "SOME",
+    "SUMMARY",
+    "TEXT",
+    "Each",
+    "Kind",
+    "Maybe",
+    "check_shape",
+]
 
 
 @dataclass(frozen=True)
@@ -58,63 +71,61 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
 
 
-_TEXT = Kind("a text", lambda value: isinstance(value, str))
-_FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-_NUMBER = Kind("a finite number", _is_number)
-_COUNT = Kind("a whole number of 0 or more", _is_count)
-_SOME = Kind("a whole number of 1 or more", lambda value: _is_count(value) and value > 0)
-_HISTOGRAM = Kind("a list of counts, not all 0", _is_histogram)
-_PAIR = Kind("two finite numbers", _is_pair)
-_EPSILON = Kind(
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+NUMBER = Kind("a finite number", _is_number)
+COUNT = Kind("a whole number of 0 or more", _is_count)
+SOME = Kind("a whole number of 1 or more", lambda value: _is_count(value) and value > 0)
+HISTOGRAM = Kind("a list of counts, not all 0", _is_histogram)
+PAIR = Kind("two finite numbers", _is_pair)
+EPSILON = Kind(
     'a number of 0 or more, or "inf"', lambda value: value == "inf" or (_is_number(value) and value >= 0)
 )
 
 #: A metric of ``voxveil evaluate``.
 METRIC = {
-    "value": Maybe(_NUMBER),
-    "unit": _TEXT,
-    "note": Maybe(_TEXT),
-    "ci95": Maybe(_PAIR),
-    "null95": Maybe(_PAIR),
+    "value": Maybe(NUMBER),
+    "unit": TEXT,
+    "note": Maybe(TEXT),
+    "ci95": Maybe(PAIR),
+    "null95": Maybe(PAIR),
 }
-_ERRORS = {"value": Maybe(_NUMBER), "ci95": Maybe(_PAIR), "reason": Maybe(_TEXT)}
+_ERRORS = {"value": Maybe(NUMBER), "ci95": Maybe(PAIR), "reason": Maybe(TEXT)}
 _ATTACK = {
-    "attacker": _TEXT,
-    "scenario": _TEXT,
-    "training": _TEXT,
-    "enrolment": _TEXT,
-    "trial": _TEXT,
+    "attacker": TEXT,
+    "scenario": TEXT,
+    "training": TEXT,
+    "enrolment": TEXT,
+    "trial": TEXT,
     "metrics": dict.fromkeys(SHOWN, METRIC),
-    "trials": {"target": _SOME, "nontarget": _SOME, "speakers": Maybe(_COUNT)},
-    "references": Maybe(_COUNT),
-    "inputs": Maybe(_COUNT),
-    "rank_histogram": Maybe(_HISTOGRAM),
-    "warnings": [{"code": _TEXT, "text": _TEXT}],
+    "trials": {"target": SOME, "nontarget": SOME, "speakers": Maybe(COUNT)},
+    "references": Maybe(COUNT),
+    "inputs": Maybe(COUNT),
+    "rank_histogram": Maybe(HISTOGRAM),
+    "warnings": [{"code": TEXT, "text": TEXT}],
 }
 #: What the report and the pages of the papers read of a ``summary.json``.
 SUMMARY = {
-    "kind": _TEXT,
-    "scale": _TEXT,
-    "replicates": _COUNT,
-    "composition": {"pitch_conversion": _FLAG},
-    "corpus": {"name": _TEXT, "synthetic": _FLAG, "public": _FLAG, "revision": Maybe(_TEXT)},
+    "kind": TEXT,
+    "scale": TEXT,
+    "replicates": COUNT,
+    "composition": {"pitch_conversion": FLAG},
+    "corpus": {"name": TEXT, "synthetic": FLAG, "public": FLAG, "revision": Maybe(TEXT)},
     "promise": {
-        "streams": Each(
-            {"epsilon": _EPSILON, "unit": _TEXT, "mechanism": _TEXT, "sensitivity": Maybe(_PAIR)}
-        ),
-        "utterance": {"epsilon": _EPSILON},
-        "passing": _TEXT,
+        "streams": Each({"epsilon": EPSILON, "unit": TEXT, "mechanism": TEXT, "sensitivity": Maybe(PAIR)}),
+        "utterance": {"epsilon": EPSILON},
+        "passing": TEXT,
     },
     "attacks": [_ATTACK],
     "utility": {
         "per": _ERRORS,
         "wer": Maybe(_ERRORS),
-        "pitch?": Maybe({"value": Maybe(_NUMBER), "ci95": Maybe(_PAIR)}),
+        "pitch?": Maybe({"value": Maybe(NUMBER), "ci95": Maybe(PAIR)}),
     },
 }
 
 
-def check_shape(path: Path, content: Any, form: Any, where: str = "") -> None:
+def check_shape(path: Path, content: Any, form: Any, where: str = "", *, stage: str = "evaluate") -> None:
     """Refuse content that is not of a form; what it holds beside is not looked at.
 
     Args:
@@ -123,26 +134,27 @@ def check_shape(path: Path, content: Any, form: Any, where: str = "") -> None:
         form: An object of names with a form each (``NAME?`` may be absent), a list of one form, or a class
             of this module.
         where: Place in the file, dotted.
+        stage: What makes it anew, for the message.
 
     Raises:
         IncompleteInputError: Naming the file, the place, what is there and what must be.
     """
     if isinstance(form, Maybe):
         if content is not None:
-            check_shape(path, content, form.form, where)
+            check_shape(path, content, form.form, where, stage=stage)
     elif isinstance(form, Kind):
         if not form.test(content):
-            raise _odd(path, where, content, form.words)
+            raise _odd(path, where, content, form.words, stage)
     elif isinstance(form, list):
         if not isinstance(content, list):
-            raise _odd(path, where, content, "a list")
+            raise _odd(path, where, content, "a list", stage)
         for number, value in enumerate(content):
-            check_shape(path, value, form[0], f"{where}[{number}]")
+            check_shape(path, value, form[0], f"{where}[{number}]", stage=stage)
     elif not isinstance(content, Mapping):
-        raise _odd(path, where, content, "an object")
+        raise _odd(path, where, content, "an object", stage)
     elif isinstance(form, Each):
         for name, value in content.items():
-            check_shape(path, value, form.form, f"{where}.{name}")
+            check_shape(path, value, form.form, f"{where}.{name}", stage=stage)
     else:
         for key, inner in form.items():
             name = key.removesuffix("?")
@@ -150,11 +162,11 @@ def check_shape(path: Path, content: Any, form: Any, where: str = "") -> None:
             if name not in content:
                 if name != key:
                     continue
-                raise IncompleteInputError(f"{path}: {place} is missing; run its evaluate stage again")
-            check_shape(path, content[name], inner, place)
+                raise IncompleteInputError(f"{path}: {place} is missing; run its {stage} stage again")
+            check_shape(path, content[name], inner, place, stage=stage)
 
 
-def _odd(path: Path, where: str, content: Any, words: str) -> IncompleteInputError:
+def _odd(path: Path, where: str, content: Any, words: str, stage: str) -> IncompleteInputError:
     return IncompleteInputError(
-        f"{path}: {where or 'it'} must be {words}, got {reprlib.repr(content)}; run its evaluate stage again"
+        f"{path}: {where or 'it'} must be {words}, got {reprlib.repr(content)}; run its {stage} stage again"
     )

@@ -44,7 +44,8 @@ def probe(kind: str, epsilon: float, draw: int, accuracy: float) -> dict[str, An
         if mechanism != "identity":
             found["correlation_floor"] = {"value": 0.1, "ci95": [0.0, 0.2]}
     else:
-        found["every"] = 1
+        found |= {"every": 1, "phones": 40, "phone_frames": 8.0, "frame_chance": 0.2}
+        found["frame_accuracy"] = {"all": {"value": 50.0, "ci95": [49.0, 51.0]}}
     return found
 
 
