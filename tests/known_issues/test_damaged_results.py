@@ -139,3 +139,15 @@ def test_a_rate_that_is_undefined_is_called_so(project: Path, tmp_path: Path) ->
     out = tmp_path / "out"
     assert main(["reproduce", "srd-fig4", "--project", str(project), "--out", str(out)]) == 0
     assert "anon_dp: undefined % identified among" in (out / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_name_of_digits_is_no_number(project: Path) -> None:
+    content = read_json(project / "outputs/evaluate/anon_dp/summary.json")
+    (project / "outputs/evaluate/anon_dp").rename(project / "outputs/evaluate/5")
+    folder = project / "outputs/evaluate/5"
+    (folder / SUMMARY).write_text(json.dumps({**content, "system": "5"}))
+    finish(folder, "evaluate", "5", "metrics")
+    scale = content["scale"]
+    (project / "params.yaml").write_text(f"base: {{scale: {scale}}}\nsystems: {{5: {{}}, original: {{}}}}\n")
+    out = project.parent / "out"
+    assert main(["reproduce", "dp-fig7", "--project", str(project), "--out", str(out)]) == 0

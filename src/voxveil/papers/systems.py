@@ -71,7 +71,9 @@ class System:
 
 def families(chain: Chain) -> list[System]:
     """Return every system of a chain by its place in the paper, in the chain's order."""
-    settings = read_mapping(chain.project / "params.yaml")["systems"]
+    named = read_mapping(chain.project / "params.yaml")["systems"]
+    # Written by hand, a name of digits is a number in YAML.
+    settings = {str(name): section for name, section in named.items()}
     return [_placed(summary, settings[summary["system"]]) for summary in chain.summaries]
 
 
