@@ -22,6 +22,9 @@ __all__ = ["Line", "against_epsilon_figure"]
 _STYLES = {"Anon+DP_Pitch": ("o", "--"), "Anon+DP_BN": ("s", "-."), "Anon+DP": ("D", "-")}
 _FLAT = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (6, 2)))
 
+#: A system in a panel: epsilon, value and interval.
+Point = tuple[float, float, tuple[float, float] | None]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -51,16 +54,11 @@ def against_epsilon_figure(systems: Sequence[System], lines: Sequence[Line]) -> 
     shown = [line for line in lines if any(value is not None for value in line.values.values())]
     figure, axes = new_figure(1, max(1, len(shown)), width=5.6, height=4.2)
     for axis, line in zip(axes, shown, strict=False):
-        for place, family in enumerate(_STYLES):
-            found = [
-                (s.epsilon, value, line.intervals.get(s.name))
-                for s in systems
-                if s.family == family
-                and np.isfinite(s.epsilon)
-                and (value := line.values[s.name]) is not None
-            ]
+        drawn = {family: _points(systems, line, family) for family in _STYLES}
+        there = [family for family, points in drawn.items() if points]
+        for place, family in enumerate(there):
             # Side by side, for intervals of one epsilon would hide each other.
-            _draw_family(axis, family, found, 1.06 ** (place - 1))
+            _draw_family(axis, family, drawn[family], 1.06 ** (place - (len(there) - 1) / 2))
         flat = [s for s in systems if s.family not in _STYLES and line.values[s.name] is not None]
         for place, system in enumerate(flat):
             style = _FLAT[place % len(_FLAT)]
@@ -79,11 +77,18 @@ def against_epsilon_figure(systems: Sequence[System], lines: Sequence[Line]) -> 
     return figure
 
 
-def _draw_family(
-    axis: Axes, family: str, found: Sequence[tuple[float, float, tuple[float, float] | None]], aside: float
-) -> None:
-    if not found:
-        return
+def _points(systems: Sequence[System], line: Line, family: str) -> list[Point]:
+    """Return epsilon, value and interval of every system of a family that has a value."""
+    return [
+        (system.epsilon, value, line.intervals.get(system.name))
+        for system in systems
+        if system.family == family
+        and np.isfinite(system.epsilon)
+        and (value := line.values[system.name]) is not None
+    ]
+
+
+def _draw_family(axis: Axes, family: str, found: Sequence[Point], aside: float) -> None:
     marker, dash = _STYLES[family]
     across = sorted({epsilon for epsilon, _, _ in found})
     means = [np.mean([value for epsilon, value, _ in found if epsilon == each]) for each in across]
