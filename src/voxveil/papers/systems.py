@@ -112,14 +112,13 @@ def privacy(project: Path, options: Options) -> Result:
     chain = open_chain("dp-fig7", project, options)
     systems = families(chain)
     attacks = strongest(chain)
-    lines = []
-    for metric, title, unit, chance in (
-        ("eer", "EER", "%", 50.0),
-        ("unlinkability", "unlinkability", "", 1.0),
-    ):
-        found = {name: attack.metrics[metric] for name, attack in attacks.items()}
-        values = {name: entry["value"] for name, entry in found.items()}
-        lines.append(Line(title, unit, values, {n: entry["ci95"] for n, entry in found.items()}, chance))
+    lines = [
+        Line(title, unit, *_values({name: _metric(each, metric) for name, each in attacks.items()}), chance)
+        for metric, title, unit, chance in (
+            ("eer", "EER", "%", 50.0),
+            ("unlinkability", "unlinkability", "", 1.0),
+        )
+    ]
     drawn = Drawn(
         "privacy",
         against_epsilon_figure(systems, lines),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -69,11 +69,10 @@ def against_epsilon_figure(systems: Sequence[System], lines: Sequence[Line]) -> 
         axis.set_xlabel("epsilon of each stream with noise (nat)")
         axis.set_ylabel(f"{line.title} ({line.unit})" if line.unit else line.title)
         name_at_the_right(axis, [(s.name, float(line.values[s.name] or 0.0)) for s in flat])
-    handles = {label: handle for axis in axes for handle, label in zip(*_legend(axis), strict=True)}
-    if handles:
-        figure.legend(
-            handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8, frameon=False
-        )
+    # One entry for what every panel has.
+    named = {h.get_label(): h for axis in axes for h in axis.get_legend_handles_labels()[0]}
+    if named:
+        figure.legend(handles=named.values(), loc="outside upper center", ncols=4, fontsize=8, frameon=False)
     return figure
 
 
@@ -98,8 +97,3 @@ def _draw_family(axis: Axes, family: str, found: Sequence[Point], aside: float) 
             axis.vlines(epsilon * aside, *interval, color="0.6", linewidth=1)
         axis.plot(epsilon * aside, value, marker=marker, color="0.0", markerfacecolor="1.0")
     axis.plot([], [], linestyle=dash, marker=marker, color="0.0", markerfacecolor="1.0", label=family)
-
-
-def _legend(axis: Axes) -> tuple[list[Any], list[str]]:
-    handles, labels = axis.get_legend_handles_labels()
-    return list(handles), list(labels)
