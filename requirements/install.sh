@@ -20,8 +20,10 @@ find_python() {
 }
 
 command -v git >/dev/null || fail "git is needed; install it first"
-git rev-parse --show-toplevel >/dev/null 2>&1 ||
-    fail "this is not a git checkout ('git clone', not an unpacked archive): DVC needs one"
+# An archive unpacked inside another repository is no checkout either.
+[ "$(git rev-parse --show-prefix 2>/dev/null)" = "" ] && git rev-parse --show-toplevel >/dev/null 2>&1 ||
+    fail "this is not a git checkout of voxveil (an unpacked archive?). 'make' and DVC need one: use 'git clone'." \
+        "Without one, 'pip install .' works, but the demo, 'dvc repro', dataset versions and 'make test' do not"
 
 stamp=.venv/.voxveil-installed
 wanted="$lock $(cat requirements/"$lock".txt pyproject.toml | sha256sum | cut -c1-64)"

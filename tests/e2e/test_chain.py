@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import kill_stages
 import workspace
 
+from source_tree import copy_source, source_files
+
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 SYSTEMS = ("original", "anon", "anon_dp")
@@ -24,7 +26,7 @@ SYSTEMS = ("original", "anon", "anon_dp")
 
 @pytest.fixture(scope="session")
 def chain(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    target = workspace.clone(root, tmp_path_factory.mktemp("chain"))
+    target = copy_source(root, tmp_path_factory.mktemp("chain"))
     printed = workspace.run(target, "voxveil", "demo", "--scale", "tiny").stdout
     return target, printed
 
@@ -73,6 +75,18 @@ def test_epsilon_is_the_maximum_over_trial_utterances(chain: tuple[Path, str]) -
 def test_git_sees_only_the_lock(chain: tuple[Path, str]) -> None:
     changed = workspace.run(chain[0], "git", "status", "--porcelain").stdout.splitlines()
     assert set(changed) <= {"?? dvc.lock", " M params.yaml"}
+
+
+def test_a_copy_of_a_finished_checkout_holds_no_product_of_its_runs(
+    chain: tuple[Path, str], root: Path, tmp_path: Path
+) -> None:
+    copy_source(chain[0], tmp_path)
+    copied = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path for path in copied if path.parts[0] != ".git"} == {
+        *source_files(root),
+        Path("params.yaml"),
+    }
+    assert (tmp_path / "params.yaml").read_text() == (root / "params.yaml").read_text()
 
 
 def test_a_second_run_recomputes_nothing(chain: tuple[Path, str]) -> None:

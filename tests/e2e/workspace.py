@@ -1,4 +1,4 @@
-"""A checkout of its own to run the chain in, and helpers to look at it."""
+"""Commands in a checkout that the chain runs in, and helpers to look at it."""
 
 from __future__ import annotations
 
@@ -19,28 +19,6 @@ def environment(root: Path, **extra: str) -> dict[str, str]:
     env["PYTHONPATH"] = str(root / "src")
     env.update(DVC_NO_ANALYTICS="1", DO_NOT_TRACK="1", MLFLOW_DISABLE_TELEMETRY="true", **extra)
     return env
-
-
-def clone(source: Path, target: Path) -> Path:
-    """Copy what git knows or would add, as a fresh repository."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=source,
-        capture_output=True,
-        check=True,
-    ).stdout
-    for name in listed.decode().split("\0"):
-        if name and (source / name).is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).write_bytes((source / name).read_bytes())
-            (target / name).chmod((source / name).stat().st_mode)
-    for command in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qm", "start"],
-    ):
-        subprocess.run(["git", *command], cwd=target, check=True)
-    return target
 
 
 def run(root: Path, *command: str, check: bool = True, **extra: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 
 import workspace
 
+from source_tree import copy_source
+
 pytestmark = [pytest.mark.containers, pytest.mark.torch]
 
 #: Systems that draw nothing: their metrics are the same wherever they are computed.
@@ -62,7 +64,7 @@ def test_containers_give_what_dvc_gives(
 ) -> None:
     name = f"containers-{epsilon:g}"
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", name)
-    project = workspace.clone(root, tmp_path / "project")
+    project = copy_source(root, tmp_path / "project")
     params = choose(root)
     (project / "params.yaml").write_text(params_text(params))
     with (tmp_path / "dvc.log").open("wb") as log:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from voxveil.config.compose import compose, overlay_names, params_text
+from voxveil.config.compose import compose, overlay_names
 from voxveil.config.model import Params
 from voxveil.stages.registry import STAGES, StageSpec
 
@@ -28,10 +28,6 @@ def body(stage: dict) -> dict:
 
 def names(entries: list) -> list[str]:
     return [next(iter(entry)) if isinstance(entry, dict) else entry for entry in entries]
-
-
-def test_params_yaml_is_the_quickstart(root: Path) -> None:
-    assert (root / "params.yaml").read_text() == params_text(compose(root / "params/quickstart.yaml"))
 
 
 def test_every_overlay_composes(root: Path) -> None:
