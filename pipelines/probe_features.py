@@ -17,10 +17,10 @@ from pipelines.parts.chain import prepared, take
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.errors import InputError
 from voxveil.kubeflow.placement import Place
-from voxveil.probe import DRAWS
-from voxveil.probe.pipeline import PROBED, draws_of
+from voxveil.research.probe import DRAWS
+from voxveil.research.probe.pipeline import PROBED, draws_of
+from voxveil.runtime.errors import InputError
 
 NAME = "voxveil-probe-features"
 DESCRIPTION = "Train and probe every pitch and content variant: words, phones and speaker against epsilon."

@@ -16,8 +16,8 @@ from pipelines.parts.chain import chain, take
 
 from voxveil.config import Params, original_system
 from voxveil.config.compose import to_mapping
-from voxveil.errors import ParamsError, PrivacyError
 from voxveil.kubeflow.placement import Place
+from voxveil.runtime.errors import ParamsError, PrivacyError
 
 NAME = "voxveil-retrain"
 DESCRIPTION = "Train on a version of a public dataset; a better system becomes the champion."

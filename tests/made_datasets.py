@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.audio.files import encode_flac
+from voxveil.cli.main import main
 from voxveil.corpus.split import SplitWriter, Utterance
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
 
 NAMES = ("AUTHOR", "COMMITTER")
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from made_phones import phone_speech
-from voxveil.audio.io import encode_flac
+from voxveil.audio.files import encode_flac
 from voxveil.config.asr import AsrParams
 from voxveil.corpus.split import SplitWriter, Utterance
 

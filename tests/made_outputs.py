@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from voxveil.attack.asv import Conditions
+from voxveil.attack.attackers.interface import Conditions
 from voxveil.attack.files import write_attack
 from voxveil.attack.rank import RankScores
-from voxveil.audio.io import encode_flac
+from voxveil.audio.files import encode_flac
 from voxveil.config import Params, parse_params
 from voxveil.config.compose import params_text
 from voxveil.corpus.trials import Trial, TrialLists
@@ -25,10 +25,10 @@ from voxveil.privacy.ledger import Ledger, write_ledger
 from voxveil.privacy.loss import INFINITE, Loss
 from voxveil.privacy.record import Entry
 from voxveil.privacy.register import open_register
-from voxveil.seeding import stream
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.seeding import stream
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
 from voxveil.utility.edits import Edits
 from voxveil.utility.per import ErrorRate
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.audio.files import encode_flac
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
-from voxveil.audio.io import encode_flac
 from voxveil.config import parse_params
 from voxveil.config.compose import params_text
 from voxveil.corpus.phones import PHONES, SILENCE
 from voxveil.corpus.split import Phone, SplitWriter, Utterance
 from voxveil.corpus.trials import draw_trials, write_trials
-from voxveil.seeding import stream
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.seeding import stream
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
 
 #: Label -> resonances in Hz.
 SPOKEN: Mapping[str, tuple[float, float]] = {

@@ -14,18 +14,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from voxveil.anonymize.bundle import write_bundle
+from voxveil.audio.files import encode_flac
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
-from voxveil.audio.io import encode_flac
-from voxveil.bundle import write_bundle
 from voxveil.config import parse_params
 from voxveil.config.compose import params_text
 from voxveil.config.model import SystemParams
-from voxveil.content.model import ContentModel, ContentSize
 from voxveil.corpus.split import SplitWriter, Utterance
-from voxveil.pitch.model import PitchAutoencoder
-from voxveil.speaker.pool import PoolEntry, build_pool
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
+from voxveil.features.content.model import ContentModel, ContentSize
+from voxveil.features.pitch.model import PitchAutoencoder
+from voxveil.features.speaker.pool import PoolEntry, build_pool
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize
 from voxveil.synthesis.vocoder import Vocoder, VocoderSize
 from voxveil.training.loop import seeded
@@ -200,7 +200,7 @@ def write_params(path: Path, **sections: dict[str, object]) -> Path:
 
 def write_speaker_model(folder: Path) -> None:
     """Write an untrained speaker encoder beside the pool, and finish the output."""
-    from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+    from voxveil.features.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
 
     with seeded(1, "speaker"):
         encoder = SpeakerEncoder(SpeakerNetwork(EncoderSize(16, E)))

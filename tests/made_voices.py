@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.audio.files import encode_flac
 from voxveil.audio.frames import SAMPLE_RATE, frame_count
-from voxveil.audio.io import encode_flac
 from voxveil.corpus.split import Split, SplitWriter, Utterance
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 
 
 def voice(speaker: int, utterance: int, samples: int) -> NDArray[np.float32]:

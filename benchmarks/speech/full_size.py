@@ -21,24 +21,24 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from made_speech import write_speech  # noqa: E402
-from voxveil.asr.train import train_recognizer  # noqa: E402
 from voxveil.config import Params  # noqa: E402
 from voxveil.config.compose import compose  # noqa: E402
 from voxveil.config.model import TrainVocoderParams  # noqa: E402
-from voxveil.content.train import LabelledUtterance, mel_features, train_content  # noqa: E402
 from voxveil.corpus.phones import PHONES  # noqa: E402
 from voxveil.corpus.split import Split  # noqa: E402
-from voxveil.loss_rule import LossRule  # noqa: E402
-from voxveil.pitch.train import PitchUtterance, train_pitch  # noqa: E402
+from voxveil.features.content.train import LabelledUtterance, mel_features, train_content  # noqa: E402
+from voxveil.features.extraction import System  # noqa: E402
+from voxveil.features.pitch.train import PitchUtterance, train_pitch  # noqa: E402
+from voxveil.features.speaker.targets import Target  # noqa: E402
+from voxveil.features.speaker.train import train_encoder  # noqa: E402
 from voxveil.privacy import PublicNoise  # noqa: E402
-from voxveil.speaker.targets import Target  # noqa: E402
-from voxveil.speaker.train import train_encoder  # noqa: E402
+from voxveil.privacy.loss_rule import LossRule  # noqa: E402
+from voxveil.research.asr.train import train_recognizer  # noqa: E402
 from voxveil.synthesis.speech import Speech  # noqa: E402
 from voxveil.synthesis.synthesizer import Synthesizer  # noqa: E402
 from voxveil.synthesis.train_acoustic import AcousticData, train_acoustic  # noqa: E402
 from voxveil.synthesis.train_vocoder import copy_synthesis, train_vocoder  # noqa: E402
 from voxveil.synthesis.vocoders import build_vocoder  # noqa: E402
-from voxveil.systems import System  # noqa: E402
 from voxveil.training.loop import device  # noqa: E402
 
 STATES = 5_000

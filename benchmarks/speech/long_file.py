@@ -44,7 +44,7 @@ def main() -> int:
         command = [
             sys.executable,
             "-m",
-            "voxveil.cli",
+            "voxveil.cli.main",
             "anonymize",
             "long.flac",
             "out.flac",

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from voxveil.audio.files import read_recording
 from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.audio.io import read_recording
 from voxveil.audio.mcadams import mcadams
-from voxveil.pitch.yaapt import track_f0
+from voxveil.features.pitch.yaapt import track_f0
 
 FILES = 20
 
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"  F0, voxveil        {factor(track_f0, clips):.4f}")
     print(f"  McAdams            {factor(lambda clip: mcadams(clip, 0.7), clips):.4f}")
     if len(sys.argv) > 2:
-        from voxveil.anonymizer import Anonymizer
+        from voxveil.anonymize.anonymizer import Anonymizer
         from voxveil.training.loop import use_threads
 
         use_threads(1)

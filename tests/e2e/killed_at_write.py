@@ -27,7 +27,7 @@ def main() -> int:
             if count == limit:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    from voxveil.cli import main as voxveil
+    from voxveil.cli.main import main as voxveil
 
     sys.addaudithook(hook)
     status = voxveil(sys.argv[2:])

@@ -101,8 +101,7 @@ def test_an_edited_params_file_is_kept(chain: tuple[Path, str]) -> None:
     path.write_text(text.replace("title: voxveil", "title: mine"))
     try:
         code = (
-            "from voxveil.commands.demo import _params; from pathlib import Path\n"
-            "_params(Path('.'), 'quickstart')"
+            "from voxveil.cli.demo import _params; from pathlib import Path\n_params(Path('.'), 'quickstart')"
         )
         printed = workspace.run(chain[0], sys.executable, "-c", code).stdout
         assert "was edited" in printed

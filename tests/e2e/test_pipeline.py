@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import workspace
 
 from voxveil.config.compose import compose, params_text
-from voxveil.storage.done import require_done
+from voxveil.runtime.done import require_done
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.torch]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.corpus.split import Utterance
 from voxveil.corpus.trials import draw_trials, read_trials
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 SPEAKER_OF = {f"{speaker}-1-{n}": speaker for speaker in ("61", "62") for n in range(3)}
 

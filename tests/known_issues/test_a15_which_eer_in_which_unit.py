@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.metrics.data import ScoreSet
+from voxveil.metrics.result_table import format_result
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
-from voxveil.metrics.table import format_result
 
 
 def judged(target: np.ndarray, nontarget: np.ndarray) -> dict:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 from voxveil.stages import transcribe
 from voxveil.utility.edits import count_edits
 from voxveil.utility.per import ErrorRate, error_rate

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from voxveil.audio.io import read_recording
-from voxveil.pitch.yaapt import track_f0
-from voxveil.speaker.pitch_statistics import FALLBACK_MEAN, FALLBACK_SD
-from voxveil.speaker.pool import Pool, PoolEntry, build_pool
-from voxveil.speaker.targets import select_target
+from voxveil.audio.files import read_recording
+from voxveil.features.pitch.yaapt import track_f0
+from voxveil.features.speaker.pitch_statistics import FALLBACK_MEAN, FALLBACK_SD
+from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool
+from voxveil.features.speaker.targets import select_target
 
 pytest.importorskip("sklearn")
 

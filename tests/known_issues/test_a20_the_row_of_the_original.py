@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from made_external import write_external
-from voxveil.cli import main
+from voxveil.cli.main import main
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

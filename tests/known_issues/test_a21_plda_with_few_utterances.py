@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from voxveil.attack.plda import fit_plda
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 SPEAKERS, DIMENSION = 5, 512
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from made_voices import voice, write_voices
-from voxveil.attack.asv import Attacker, embed_utterances
-from voxveil.attack.kinds import train_attacker
+from voxveil.attack.attackers.interface import Attacker, embed_utterances
+from voxveil.attack.attackers.registry import train_attacker
 from voxveil.config.networks import TrainAttackerParams
 
 pytest.importorskip("torch")

@@ -44,10 +44,10 @@ for name in ("load", "save", "info"):
     setattr(torchaudio, name, refuse)
 
 import numpy as np
-from voxveil.audio.io import read_recording
-from voxveil.attack.kinds import train_attacker
-from voxveil.attack.ecapa import EcapaAttacker
-from voxveil.speaker.encoder import ECAPA, X_VECTOR, EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.audio.files import read_recording
+from voxveil.attack.attackers.registry import train_attacker
+from voxveil.attack.attackers.ecapa import EcapaAttacker
+from voxveil.features.speaker.encoder import ECAPA, X_VECTOR, EncoderSize, SpeakerEncoder, SpeakerNetwork
 
 first, second = (read_recording(Path(path)).audio for path in sys.argv[1:3])
 assert len(first) == len(second) == 16_000

@@ -15,10 +15,10 @@ import soundfile
 
 from made_corpora import vowel, write_corpus, write_params
 from made_speech import made_bundles
-from voxveil.audio.io import SHORT_SAMPLES
-from voxveil.cli import main
+from voxveil.audio.files import SHORT_SAMPLES
+from voxveil.cli.main import main
 from voxveil.corpus.split import Split
-from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.features.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
 from voxveil.training.loop import seeded
 
 SAMPLES = (0, 1, 400, 800)

@@ -15,9 +15,9 @@ import soundfile
 
 from made_corpora import write_corpus, write_params
 from made_voices import voice
-from voxveil.audio.io import read_recording
-from voxveil.cli import main
-from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.audio.files import read_recording
+from voxveil.cli.main import main
+from voxveil.features.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
 from voxveil.training.loop import seeded
 
 

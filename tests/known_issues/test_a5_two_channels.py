@@ -14,10 +14,10 @@ import torch
 
 from made_corpora import vowel
 from made_speech import made_bundles
-from voxveil.audio.io import read_recording
+from voxveil.audio.files import read_recording
 from voxveil.audio.mel import log_mel
-from voxveil.cli import main
-from voxveil.pitch.yaapt import track_f0
+from voxveil.cli.main import main
+from voxveil.features.pitch.yaapt import track_f0
 
 
 def features(path: Path) -> tuple[np.ndarray, np.ndarray]:

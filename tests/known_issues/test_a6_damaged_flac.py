@@ -14,10 +14,10 @@ import soundfile
 
 from made_corpora import vowel
 from made_speech import made_bundles
-from voxveil.audio.io import read_recording
-from voxveil.cli import main
+from voxveil.audio.files import read_recording
+from voxveil.cli.main import main
 from voxveil.corpus.librispeech import read_librispeech
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 from voxveil.stages.prepare_pool import Bad, Prepared, prepared
 
 

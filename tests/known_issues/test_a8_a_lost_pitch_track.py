@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from made_speech import write_params, write_prepared, write_speech
-from voxveil.cli import main
-from voxveil.storage.done import finish
+from voxveil.cli.main import main
+from voxveil.runtime.done import finish
 
 LOST = "e0-2"
 

@@ -24,7 +24,7 @@ if not shutil.which("git"):
 STAGES = """stages:
   evaluate:
     cmd: >-
-      {python} -m voxveil.cli stage evaluate --key anon --in scores=outputs/score/anon
+      {python} -m voxveil.cli.main stage evaluate --key anon --in scores=outputs/score/anon
       --in transcripts=outputs/transcribe/anon --in released=outputs/anonymize/anon/released
       --out metrics=outputs/evaluate/anon --out flat=metrics/anon.metrics.json
 """
@@ -52,7 +52,7 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def demo(checkout: Path, root: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "voxveil.cli", "demo"]
+    command = [sys.executable, "-m", "voxveil.cli.main", "demo"]
     return subprocess.run(
         command, cwd=checkout, env=environment(root), capture_output=True, text=True, check=False
     )

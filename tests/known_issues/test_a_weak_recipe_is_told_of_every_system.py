@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from voxveil.metrics.attacked import SHOWN
-from voxveil.report.results import read_summaries
-from voxveil.storage.atomic import write_json
+from voxveil.results.report.results import read_summaries
+from voxveil.runtime.atomic import write_json
 
 
 def metrics(eer: float) -> dict[str, Any]:

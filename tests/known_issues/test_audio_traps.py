@@ -11,11 +11,11 @@ import pytest
 import soundfile
 
 from made_corpora import vowel, write_corpus, write_params
-from voxveil.audio.io import decode, encode_flac, expected_samples, pad_short, read_recording
-from voxveil.cli import main
+from voxveil.audio.files import decode, encode_flac, expected_samples, pad_short, read_recording
+from voxveil.cli.main import main
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError
-from voxveil.pitch.yaapt import track_f0
+from voxveil.features.pitch.yaapt import track_f0
+from voxveil.runtime.errors import InputError
 
 
 def run_prepare(folder: Path, **values: object) -> int:

@@ -13,7 +13,7 @@ from voxveil.corpus.kaldi import read_kaldi
 from voxveil.corpus.librispeech import read_librispeech, read_speakers, speaker_of
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.stages.run import run_stage
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.privacy import Identity
-from voxveil.probe.facts import Cost, spent
-from voxveil.storage.done import finish
+from voxveil.research.probe.facts import Cost, spent
+from voxveil.runtime.done import finish
 
 pytest.importorskip("matplotlib", reason="needs the plots extra")
 

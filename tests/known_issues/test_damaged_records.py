@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.privacy import Entry, LaplaceCube, Ledger, Release
 from voxveil.privacy.loss import add_up
 from voxveil.privacy.register import FolderRegister
 from voxveil.privacy.totals import speaker_totals, utterance_totals
-from voxveil.storage.atomic import dump_json
+from voxveil.runtime.atomic import dump_json
 
 
 def announce(folder: Path, epsilon: float = 1.0) -> Release:

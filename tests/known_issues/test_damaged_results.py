@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.cli import main
-from voxveil.errors import IncompleteInputError
-from voxveil.report.results import read_summaries
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import finish
+from voxveil.cli.main import main
+from voxveil.results.report.results import read_summaries
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import IncompleteInputError
 
 CHOSEN = {name: SYSTEMS[name] for name in ("original", "anon_dp")}
 SUMMARY, METRICS = "summary.json", "ecapa-semi_informed.json"

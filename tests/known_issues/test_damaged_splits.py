@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from voxveil.audio.files import encode_flac
 from voxveil.audio.frames import frame_count
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.corpus.split import Split, SplitWriter, Utterance, _read_ctm
-from voxveil.errors import IncompleteInputError
-from voxveil.storage.shards import array_bytes
+from voxveil.runtime.errors import IncompleteInputError
+from voxveil.runtime.shards import array_bytes
 
 SAMPLES = 4000
 FRAMES = frame_count(SAMPLES)

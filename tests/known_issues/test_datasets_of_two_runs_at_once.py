@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from voxveil.publish import send
+from voxveil.tracking.publish import send
 
 REFUSED = (
     "(psycopg2.errors.UniqueViolation) duplicate key value violates unique constraint "

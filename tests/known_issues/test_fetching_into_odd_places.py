@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import Params
-from voxveil.errors import InputError
 from voxveil.kubeflow import fetching
 from voxveil.kubeflow.fan_in import location
 from voxveil.kubeflow.fetching import Finished, fetch_results
 from voxveil.kubeflow.locations import Locations
-from voxveil.storage.done import finish, require_done
+from voxveil.runtime.done import finish, require_done
+from voxveil.runtime.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pytest
 from made_outputs import SYSTEMS, evaluate, make_outputs
 from voxveil.config import load_params
 from voxveil.config.load import read_mapping
-from voxveil.errors import InputError, ParamsError
+from voxveil.runtime.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.done import DONE, Done
+from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import STAGES, Port, StageSpec
 from voxveil.stages.run import _check_origin, made_for, run_stage
-from voxveil.storage.atomic import read_json, write_bytes, write_json
-from voxveil.storage.done import DONE, Done
 
 PORTS = [(spec, port) for spec in STAGES for port in spec.inputs]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.storage.atomic import whole_directory
+from voxveil.cli.main import main
+from voxveil.runtime.atomic import whole_directory
 
 pytest.importorskip("matplotlib", reason="needs the plots extra")
 

@@ -21,10 +21,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from voxveil.audit.bounds import choose_event, largest_bound, ratio_bound
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import parse_params
-from voxveil.errors import ParamsError, PrivacyError
 from voxveil.privacy import (
     Entry,
     GaussianSphere,
@@ -37,7 +35,9 @@ from voxveil.privacy import (
     norm1,
     norm2,
 )
+from voxveil.privacy.audit.bounds import choose_event, largest_bound, ratio_bound
 from voxveil.privacy.register import FolderRegister
+from voxveil.runtime.errors import ParamsError, PrivacyError
 
 SIZE = 256
 

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from made_speech import made_bundles, speak
-from voxveil.cli import main
+from voxveil.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_names_in_any_locale(work: Path, model: Path, locale: str, utf8: str) ->
     name = os.fsencode(work / "in") + "/hé.wav".encode()
     (Path(os.fsdecode(name))).write_bytes((work / "in/a.wav").read_bytes())
     environment = {**os.environ, "LC_ALL": locale, "PYTHONUTF8": utf8, "VOXVEIL_TRACKING": "off"}
-    command = [sys.executable, "-m", "voxveil.cli"]
+    command = [sys.executable, "-m", "voxveil.cli.main"]
     options = ["in", "out", "--model", str(model), "--threads", "1", "--on-bad-audio", "skip"]
     done = subprocess.run(
         [*command, "anonymize", *options], cwd=work, env=environment, capture_output=True, check=False

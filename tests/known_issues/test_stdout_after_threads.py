@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from voxveil.pitch.yaapt import track_f0
+from voxveil.features.pitch.yaapt import track_f0
 
 
 def test_tracking_in_threads_leaves_stdout_and_warnings_alone(capsys: pytest.CaptureFixture[str]) -> None:

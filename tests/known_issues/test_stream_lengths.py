@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from made_speech import made_bundles
-from voxveil.anonymizer import Anonymizer
+from voxveil.anonymize.anonymizer import Anonymizer
 from voxveil.audio.frames import frame_count
 from voxveil.audio.mel import log_mel
-from voxveil.pitch.yaapt import track_f0
+from voxveil.features.extraction import System
+from voxveil.features.pitch.yaapt import track_f0
 from voxveil.privacy import SystemNoise
-from voxveil.systems import System
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from made_outputs import SYSTEMS, evaluate, make_outputs
 from voxveil.config.compose import to_mapping
 from voxveil.kubeflow.adapter import run_executor_input
 from voxveil.kubeflow.fan_in import location
-from voxveil.storage.done import require_done
+from voxveil.runtime.done import require_done
 
 RUN = "0b5c2f66-run"
 CHOSEN = {name: SYSTEMS[name] for name in ("original", "anon")}

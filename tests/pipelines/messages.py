@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import Params
 from voxveil.config.compose import compose, to_mapping
-from voxveil.errors import InputError
 from voxveil.kubeflow.graph import Task
-from voxveil.kubeflow.steps.table import spec_of
-from voxveil.stages.io import StageContext
+from voxveil.kubeflow.steps.registry import spec_of
+from voxveil.runtime.atomic import write_json, write_text
+from voxveil.runtime.done import Done, finish
+from voxveil.runtime.errors import InputError
+from voxveil.stages.context import StageContext
 from voxveil.stages.registry import StageSpec
-from voxveil.storage.atomic import write_json, write_text
-from voxveil.storage.done import Done, finish
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GOOD = """
 import json, sys
 from pathlib import Path
-from voxveil.storage.done import finish
+from voxveil.runtime.done import finish
 call = json.loads(sys.argv[1])
 folder = Path(call["outputs"]["artifacts"]["data"]["artifacts"][0]["uri"])
 folder.mkdir(exist_ok=True)

@@ -6,8 +6,8 @@ import hashlib
 
 from voxveil.corpus.split import SplitWriter, Utterance
 from voxveil.privacy import Entry, Identity, Ledger, write_ledger
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import write_json
+from voxveil.runtime.atomic import write_json
+from voxveil.stages.context import StageContext
 
 ITEMS = tuple(Utterance(f"s{n % 2}-{n}", f"s{n % 2}", "F", 400 + 10 * n) for n in range(7))
 

@@ -10,12 +10,12 @@ from typing import Any
 import messages
 import pytest
 
-from voxveil.errors import IncompleteInputError, InputError, ParamsError
 from voxveil.kubeflow import run_executor_input
 from voxveil.kubeflow.executor import ExecutorInput, local_path
 from voxveil.kubeflow.fan_in import collect, location
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import IncompleteInputError, InputError, ParamsError
 from voxveil.stages.registry import stage_spec
-from voxveil.storage.done import require_done
 
 
 @pytest.fixture

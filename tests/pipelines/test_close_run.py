@@ -15,12 +15,12 @@ import messages
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.errors import InputError
 from voxveil.kubeflow.steps.running import run_step
 from voxveil.kubeflow.webhook import notify
-from voxveil.publish.send import publish
+from voxveil.runtime.errors import InputError
 from voxveil.stages.run import run_stage
 from voxveil.tracking.client import Tracker, common_tags, connect
+from voxveil.tracking.publish.send import publish
 from voxveil.tracking.store import resolve_store
 
 pytest.importorskip("mlflow", reason="needs the mlflow extra")

@@ -12,11 +12,11 @@ import goldens
 import messages
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config.compose import params_text
-from voxveil.errors import InputError
 from voxveil.kubeflow.graph import read_arguments, read_pipeline
 from voxveil.kubeflow.resources import load_images
+from voxveil.runtime.errors import InputError
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")
 

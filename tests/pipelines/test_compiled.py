@@ -17,10 +17,10 @@ pytest.importorskip("kfp", reason="needs the pipeline extra")
 import goldens
 
 from voxveil.config.compose import compose, params_text
-from voxveil.errors import ParamsError
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.resources import Images, load_resources
+from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec, stage_spec
 
 SPECS = {spec.name: spec for spec in STAGES}
@@ -285,7 +285,7 @@ def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path, tmp_path: Pa
     (tmp_path / "images.json").write_text(
         json.dumps({"cpu": f"a@sha256:{'0' * 64}", "gpu": f"b@sha256:{'0' * 64}"})
     )
-    code = "import sys; from voxveil.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from voxveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
     files = [f"--{name}={tmp_path / file}" for name, file in FILES.items()]
     subprocess.run([sys.executable, "-c", code, "pipeline", "compile", *files], cwd=root, check=True)
     pipeline = read_pipeline((tmp_path / "pipeline.yaml").read_text())

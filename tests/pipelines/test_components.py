@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from voxveil.errors import ParamsError
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.resources import load_resources
-from voxveil.kubeflow.steps.table import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec
 
 ALL = (*STAGES, *STEPS)

@@ -14,10 +14,10 @@ from typing import Any
 import goldens
 import pytest
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.docker import docker_execute, require_images
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
+from voxveil.runtime.errors import InputError
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")
 docker = pytest.importorskip("docker", reason="needs the pipeline extra")

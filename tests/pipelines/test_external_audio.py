@@ -15,15 +15,15 @@ import messages
 import pytest
 
 from made_outputs import Made, make_outputs
-from voxveil.commands import attack
+from voxveil.cli import attack
 from voxveil.config.compose import params_text, to_mapping
-from voxveil.errors import InputError
 from voxveil.kubeflow.steps.attack_external import CONDITIONS, attack_options
 from voxveil.kubeflow.steps.running import run_step
 from voxveil.metrics.attacked import evaluate_attack
 from voxveil.metrics.suite import SuiteOptions
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish, require_done
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish, require_done
+from voxveil.runtime.errors import InputError
 
 TINY = messages.tiny_params()
 QUICK = dataclasses.replace(TINY, evaluate=dataclasses.replace(TINY.evaluate, replicates=20))
@@ -138,7 +138,7 @@ def test_speech_goes_in_and_judged_attacks_come_out(tmp_path: Path, root: Path) 
     command = ["pipeline", "run", "--local", "--no-docker", "--pipeline", "evaluate_external_audio"]
     command += ["--params", "params.yaml", "--root", "run", "--project", str(root)]
     command += ["--set", f"location={tmp_path / 'theirs'}"]
-    code = "import sys; from voxveil.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from voxveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -18,7 +18,7 @@ import yaml
 from finished_run import PLACES, RUN, Ran, run_report, tree
 from s3_server import Store
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config.compose import to_mapping, use_overlay
 from voxveil.config.load import load_params
 from voxveil.kubeflow import fetching

@@ -13,18 +13,18 @@ import messages
 import pytest
 import stand_ins
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config.load import load_params
-from voxveil.errors import InputError
 from voxveil.kubeflow.fan_in import location
 from voxveil.kubeflow.fetching import fetch_results, finished_here
 from voxveil.kubeflow.graph import read_pipeline
 from voxveil.kubeflow.local import RECORD, run_pipeline
 from voxveil.kubeflow.locations import Locations, find_locations, leave_locations
 from voxveil.kubeflow.steps.call import StepResult
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import require_done
 from voxveil.tracking.client import Tracker, connect
 from voxveil.tracking.store import resolve_store
 

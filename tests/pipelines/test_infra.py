@@ -15,7 +15,7 @@ import yaml
 
 from voxveil.kubeflow import placement
 from voxveil.kubeflow.graph import Task, read_pipeline
-from voxveil.kubeflow.steps.table import STEPS, gather_of, share_of
+from voxveil.kubeflow.steps.registry import STEPS, gather_of, share_of
 from voxveil.stages.registry import STAGES
 
 Objects = list[dict[str, Any]]

@@ -14,7 +14,7 @@ import goldens
 import messages
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.stages.registry import STAGES
 from voxveil.stages.training_runs import training_name
 

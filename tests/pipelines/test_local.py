@@ -12,9 +12,9 @@ import pytest
 import yaml
 from messages import EXIT, GOOD, REPORT
 
-from voxveil.errors import IncompleteInputError, InputError
 from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import executor_input, run_pipeline
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
 def telling(variable: str) -> str:

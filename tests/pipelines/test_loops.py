@@ -15,10 +15,10 @@ pytest.importorskip("kfp", reason="needs the pipeline extra")
 
 from kfp import compiler, dsl
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.groups import NEEDS_SERVER
 from voxveil.kubeflow.local import run_pipeline
+from voxveil.runtime.errors import InputError
 
 WORK = f"{GOOD}output['parameterValues']['data_location'] = str(call['inputs']['parameterValues'])\n{REPORT}"
 

@@ -15,16 +15,16 @@ import messages
 import pytest
 
 from made_phones import write_phone_corpus
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import Params
 from voxveil.config.compose import compose, params_text, to_mapping
-from voxveil.errors import InputError, ParamsError, VoxveilError
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
 from voxveil.kubeflow.steps.running import run_step
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish, require_done
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish, require_done
+from voxveil.runtime.errors import InputError, ParamsError, VoxveilError
+from voxveil.stages.context import StageContext
 
 NAME, SCALE = goldens.FEATURES
 IMAGES = ["--images", str(goldens.HERE / "images.lock.json"), "--pipeline", NAME]
@@ -128,7 +128,7 @@ def test_the_number_of_draws_is_an_option_of_the_commands(
 
 def test_gathering_needs_no_torch() -> None:
     code = (
-        "import sys\nimport voxveil.kubeflow.steps.probe_gather, voxveil.probe.figures\n"
+        "import sys\nimport voxveil.kubeflow.steps.probe_gather, voxveil.research.probe.experiment_figures\n"
         "print('torch' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,16 +12,16 @@ import messages
 import pytest
 
 from voxveil.config.compose import compose
-from voxveil.errors import InputError, ParamsError, PrivacyError
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
 from voxveil.kubeflow.resources import Images
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.table import STEP_VALUES, spec_of
+from voxveil.kubeflow.steps.registry import STEP_VALUES, spec_of
+from voxveil.runtime.atomic import write_text
+from voxveil.runtime.done import finish, require_done
+from voxveil.runtime.errors import InputError, ParamsError, PrivacyError
 from voxveil.stages.registry import STAGES, stage_spec
-from voxveil.storage.atomic import write_text
-from voxveil.storage.done import finish, require_done
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")
 

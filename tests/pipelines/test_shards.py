@@ -18,18 +18,18 @@ pytest.importorskip("kfp", reason="needs the pipeline extra")
 import goldens
 
 from voxveil.config.compose import compose, to_mapping
-from voxveil.errors import IncompleteInputError, InputError, ParamsError, VoxveilError
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.fan_in import location
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import check_outputs
 from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.steps.registry import STEPS, gather_of, share_of
 from voxveil.kubeflow.steps.running import run_step
-from voxveil.kubeflow.steps.table import STEPS, gather_of, share_of
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import IncompleteInputError, InputError, ParamsError, VoxveilError
 from voxveil.stages.registry import STAGES
 from voxveil.stages.run import SHARE
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import require_done
 
 
 @pytest.fixture(scope="module")

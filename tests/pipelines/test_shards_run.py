@@ -14,15 +14,15 @@ import pytest
 import stand_ins
 
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.privacy import read_ledger
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.register import FolderRegister
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES
-from voxveil.storage.done import require_done
 
 
 @pytest.fixture

@@ -18,18 +18,18 @@ from s3_server import Store
 from made_corpora import SIZES, write_corpus
 from made_datasets import commit, make_project, shell
 from made_outputs import Made, evaluate, make_outputs
-from voxveil.bundle import write_bundle
-from voxveil.cli import main
+from voxveil.anonymize.bundle import write_bundle
+from voxveil.cli.main import main
 from voxveil.config import SystemParams, load_params
 from voxveil.config.compose import to_mapping
-from voxveil.errors import IncompleteInputError, InputError, PrivacyError
+from voxveil.kubeflow.steps.registry import STEP_VALUES, spec_of
 from voxveil.kubeflow.steps.running import run_step
-from voxveil.kubeflow.steps.table import STEP_VALUES, spec_of
-from voxveil.model_registry.fetching import locate_model
-from voxveil.model_registry.versions import find_alias
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import finish, require_done
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import finish, require_done
+from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.tracking.client import connect
+from voxveil.tracking.models.fetching import locate_model
+from voxveil.tracking.models.versions import find_alias
 from voxveil.tracking.store import resolve_store
 
 pytest.importorskip("mlflow", reason="needs the mlflow extra")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from s3_server import Store
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.fan_in import collect, location
 from voxveil.kubeflow.store import Location, check_reachable, fetch, parse_location
-from voxveil.storage.atomic import write_text
-from voxveil.storage.done import finish
+from voxveil.runtime.atomic import write_text
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import InputError
 
 pytest.importorskip("boto3", reason="needs the data extra")
 

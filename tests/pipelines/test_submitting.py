@@ -16,13 +16,13 @@ pytest.importorskip("kfp", reason="needs the pipeline extra")
 import kfp_server
 import messages
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config.compose import params_text
-from voxveil.errors import InputError
 from voxveil.kubeflow.cron import check_cron
 from voxveil.kubeflow.resources import Images, load_images
 from voxveil.kubeflow.server import Endpoint, KubeflowError, Server, find_endpoint
 from voxveil.kubeflow.submitting import Order, cancel, find_started, schedule, submit, unschedule
+from voxveil.runtime.errors import InputError
 
 WEEKLY = "0 0 3 * * 1"
 

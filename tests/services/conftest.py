@@ -12,10 +12,10 @@ import pytest
 
 from made_engine import Absent, Engine
 from made_outputs import SYSTEMS, Made, finish_outputs
-from voxveil.stack.local import MLflow, Stack
-from voxveil.stack.postgres import Postgres
-from voxveil.stack.processes import free_port
-from voxveil.stack.seaweedfs import SeaweedFS
+from voxveil.tracking.servers.local import MLflow, Stack
+from voxveil.tracking.servers.postgres import Postgres
+from voxveil.tracking.servers.processes import free_port
+from voxveil.tracking.servers.seaweedfs import SeaweedFS
 
 
 def absent(what: str) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.stack.local import Stack
-from voxveil.stack.processes import free_port
+from voxveil.cli.main import main
 from voxveil.tracking.client import connect
+from voxveil.tracking.servers.local import Stack
+from voxveil.tracking.servers.processes import free_port
 from voxveil.tracking.store import resolve_store
 
 pytestmark = pytest.mark.services
@@ -43,7 +43,7 @@ def postgres(stack: Stack, program: str, *arguments: str) -> None:
 def test_a_backup_goes_into_the_empty_database_of_another_stack(
     team, stack: Stack, finished: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    command = [sys.executable, "-m", "voxveil.cli", "track", "sync", "--root", str(finished)]
+    command = [sys.executable, "-m", "voxveil.cli.main", "track", "sync", "--root", str(finished)]
     said = subprocess.run(command, check=True, capture_output=True, text=True)
     # Of what was sent: where, and the page; not MLflow's two lines for each run.
     first, address = said.stdout.splitlines()

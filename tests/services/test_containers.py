@@ -13,8 +13,8 @@ import pytest
 from made_engine import Engine
 from voxveil.config import Params
 from voxveil.config.compose import compose, params_text
-from voxveil.stack.local import MLflow
 from voxveil.tracking.client import connect
+from voxveil.tracking.servers.local import MLflow
 from voxveil.tracking.store import resolve_store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))

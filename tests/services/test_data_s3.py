@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from made_datasets import commit, digests, make_project, shell, write_libri
-from voxveil.cli import main
+from voxveil.cli.main import main
 
 pytestmark = pytest.mark.services
 

@@ -13,7 +13,7 @@ import pytest
 
 from made_datasets import commit, shell
 from made_outputs import SYSTEMS
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
 
@@ -24,7 +24,7 @@ STAGES = """stages:
   report:
     cmd: >-
       mkdir -p outputs && cp -r {source}/evaluate {source}/samples outputs/ &&
-      {python} -m voxveil.cli stage report --params run.yaml --in metrics=outputs/evaluate
+      {python} -m voxveil.cli.main stage report --params run.yaml --in metrics=outputs/evaluate
       --in samples=outputs/samples --out report=outputs/report
     params: [epsilon]
     outs: [outputs/evaluate, outputs/samples, outputs/report]

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.stack.database import prepare_database
-from voxveil.stack.processes import free_port
-from voxveil.stack.server import probe
-from voxveil.stack.settings import ServerSettings, StackError
+from voxveil.cli.main import main
 from voxveil.tracking.client import connect
+from voxveil.tracking.servers.database import prepare_database
+from voxveil.tracking.servers.processes import free_port
+from voxveil.tracking.servers.server import probe
+from voxveil.tracking.servers.settings import ServerSettings, StackError
 from voxveil.tracking.store import resolve_store
 
 pytestmark = pytest.mark.services
@@ -195,7 +195,7 @@ def test_the_server_command_refuses_to_start(fresh: ServerSettings) -> None:
         "MLFLOW_FLASK_SERVER_SECRET_KEY": "k" * 40,
     }
     result = subprocess.run(
-        [sys.executable, "-m", "voxveil.cli", "stack", "serve"],
+        [sys.executable, "-m", "voxveil.cli.main", "stack", "serve"],
         env=environment,
         capture_output=True,
         text=True,

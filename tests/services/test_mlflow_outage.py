@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from made_gateway import Gateway
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import parse_params
-from voxveil.publish import send as module
-from voxveil.stages.io import StageContext
+from voxveil.runtime.atomic import read_json
+from voxveil.stages.context import StageContext
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json
 from voxveil.tracking.client import connect
+from voxveil.tracking.publish import send as module
 from voxveil.tracking.store import resolve_store
 from voxveil.tracking.stream import training_sink
 
@@ -51,7 +51,7 @@ def arrived(fingerprint: str) -> list[int]:
 
 def test_eight_writers_at_once_lose_nothing(team, sweep: dict[str, Path], tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom voxveil.publish.send import publish\n"
+        "import sys\nfrom voxveil.tracking.publish.send import publish\n"
         "out = sys.argv[1] + '/outputs'\n"
         "publish(f'{out}/evaluate', f'{out}/report', experiment=sys.argv[2])\n"
     )

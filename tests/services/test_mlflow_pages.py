@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from made_browser import Browser
-from voxveil.comparison.sources import RunResults, compare_url
-from voxveil.publish.send import publish
+from voxveil.results.comparison.sources import RunResults, compare_url
 from voxveil.tracking.client import connect
+from voxveil.tracking.publish.send import publish
 from voxveil.tracking.store import resolve_store
 
 pytestmark = pytest.mark.services

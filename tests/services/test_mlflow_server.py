@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from made_outputs import SYSTEMS
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import parse_params
-from voxveil.stages.io import StageContext
+from voxveil.stages.context import StageContext
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
 from voxveil.tracking.stream import training_sink

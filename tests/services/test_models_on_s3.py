@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from made_speech import write_bundles, write_models
-from voxveil.bundle import read_bundle
-from voxveil.cli import main
-from voxveil.storage.done import file_sha256
+from voxveil.anonymize.bundle import read_bundle
+from voxveil.cli.main import main
+from voxveil.runtime.done import file_sha256
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
 

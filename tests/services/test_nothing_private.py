@@ -13,8 +13,8 @@ import pytest
 
 from made_datasets import commit, make_project, run_data, shell, write_kaldi
 from made_outputs import SYSTEMS, finish_outputs
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.audio.files import encode_flac
+from voxveil.cli.main import main
 
 pytestmark = pytest.mark.services
 

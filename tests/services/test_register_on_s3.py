@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.register import open_register
+from voxveil.runtime.errors import PrivacyError
 
 pytestmark = pytest.mark.services
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.services
 
 
 def collect(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "voxveil.cli", "stack", "gc", *words]
+    command = [sys.executable, "-m", "voxveil.cli.main", "stack", "gc", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

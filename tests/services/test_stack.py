@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.stack.local import Stack
-from voxveil.storage.atomic import read_json
+from voxveil.cli.main import main
+from voxveil.runtime.atomic import read_json
+from voxveil.tracking.servers.local import Stack
 
 pytestmark = pytest.mark.services
 
@@ -68,7 +68,7 @@ def test_passwords_are_random_and_private(mlflow_server, stack: Stack) -> None:
 
 
 def test_a_shell_that_reads_the_file_can_work(mlflow_server, stack: Stack, tmp_path: Path) -> None:
-    command = f". {stack.client_file} && exec {sys.executable} -m voxveil.cli stack probe"
+    command = f". {stack.client_file} && exec {sys.executable} -m voxveil.cli.main stack probe"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     result = subprocess.run(
         ["bash", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True

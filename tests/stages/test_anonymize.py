@@ -11,12 +11,12 @@ import pytest
 
 from made_speech import made_bundles, write_params, write_prepared
 from voxveil.corpus.split import Split
-from voxveil.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.register import FolderRegister
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import finish
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_announced_before_any_noise_is_drawn(root: Path, monkeypatch: pytest.Mon
     def dies(self: object, *args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("voxveil.anonymizer.Anonymizer.anonymize_private", dies)
+    monkeypatch.setattr("voxveil.anonymize.anonymizer.Anonymizer.anonymize_private", dies)
     with pytest.raises(KeyboardInterrupt):
         run(root, "anon_dp")
     assert len(registered(FolderRegister(root / "ledger"))) == 1
@@ -102,7 +102,7 @@ def test_register_away_means_nothing_is_released(root: Path, monkeypatch: pytest
     def draws(self: object, *args: object, **kwargs: object) -> None:
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("voxveil.anonymizer.Anonymizer.anonymize_private", draws)
+    monkeypatch.setattr("voxveil.anonymize.anonymizer.Anonymizer.anonymize_private", draws)
     with pytest.raises(PrivacyError):
         run(root, "anon_dp")
     assert not (root / "out/released").exists()

@@ -11,15 +11,15 @@ import pytest
 from made_speech import made_bundles, write_params, write_prepared
 from voxveil.config import load_params
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError, ParamsError, PrivacyError, VoxveilError
 from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.register import FolderRegister
 from voxveil.privacy.totals import speaker_totals, utterance_totals
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import Done, finish, require_done
+from voxveil.runtime.errors import InputError, ParamsError, PrivacyError, VoxveilError
+from voxveil.stages.context import Share
 from voxveil.stages.gathering import gather_stage
-from voxveil.stages.io import Share
 from voxveil.stages.run import run_share, run_stage
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import Done, finish, require_done
 
 pytest.importorskip("torch")
 
@@ -147,7 +147,7 @@ def test_a_share_dies_charged_and_leaves_nothing(root: Path, monkeypatch: pytest
     def dies(self: object, *args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("voxveil.anonymizer.Anonymizer.anonymize_private", dies)
+    monkeypatch.setattr("voxveil.anonymize.anonymizer.Anonymizer.anonymize_private", dies)
     with pytest.raises(KeyboardInterrupt):
         share(root, "anon_dp", 1)
     assert len(registered(FolderRegister(root / "ledger"))) == 1

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from made_speech import write_models, write_params
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish
 
 
 @pytest.fixture

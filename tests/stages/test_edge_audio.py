@@ -18,8 +18,8 @@ import soundfile
 from made_corpora import vowel, write_params
 from made_hostile import GIVEN_FLAGS, GIVEN_REFUSED, SILENT, Hostile, write_hostile
 from made_speech import made_bundles
-from voxveil.audio.io import SHORT_SAMPLES, read_recording
-from voxveil.cli import main
+from voxveil.audio.files import SHORT_SAMPLES, read_recording
+from voxveil.cli.main import main
 from voxveil.corpus.split import Split
 from voxveil.privacy.ledger import read_ledgers
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from made_outputs import CORPUS, SYSTEMS, Made, evaluate, make_outputs
-from voxveil.errors import InputError
-from voxveil.metrics.names import METRICS
+from voxveil.metrics.catalogue import METRICS
 from voxveil.privacy.ledger import read_ledger
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import InputError
 from voxveil.stages.evaluate import losses_projection, promise
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish
 
 
 @pytest.fixture(scope="module")

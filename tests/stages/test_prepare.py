@@ -10,13 +10,13 @@ import pytest
 import soundfile
 
 from made_corpora import vowel, write_corpus, write_params
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
-from voxveil.errors import InputError
+from voxveil.runtime.done import Done
+from voxveil.runtime.errors import InputError
 from voxveil.stages.run import run_stage
-from voxveil.storage.done import Done
 
 PUBLIC = ("extractor", "pool", "attacker")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.errors import IncompleteInputError, MissingExtraError, PrivacyError
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import IncompleteInputError, MissingExtraError, PrivacyError
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_store_that_refuses_does_not_fail_it(
 def test_without_matplotlib_it_names_the_extra(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("voxveil.report.figures")]:
+    for name in [name for name in sys.modules if name.startswith("voxveil.results.report.figures")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"voxveil\[plots\]"):

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from made_voices import write_voices
-from voxveil.attack.ecapa import EcapaAttacker
+from voxveil.attack.attackers.ecapa import EcapaAttacker
 from voxveil.attack.fusion import Fusion
 from voxveil.config import load_params, parse_params
 from voxveil.config.compose import params_text
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import draw_trials, write_trials
-from voxveil.errors import VoxveilError
+from voxveil.features.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
 from voxveil.metrics.evaluation import read_evaluation
-from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import VoxveilError
+from voxveil.stages.context import Share
 from voxveil.stages.gathering import gather_stage
-from voxveil.stages.io import Share
 from voxveil.stages.run import run_share, run_stage
-from voxveil.storage.done import finish
 from voxveil.training.loop import seeded
 
 pytest.importorskip("torch")

@@ -11,11 +11,11 @@ from made_voices import write_voices
 from voxveil.config import parse_params
 from voxveil.config.compose import params_text
 from voxveil.corpus.trials import draw_trials, write_trials
-from voxveil.errors import ParamsError
 from voxveil.metrics.attacked import evaluate_attack, independent_disclosure
 from voxveil.metrics.suite import SuiteOptions
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import ParamsError
 from voxveil.stages.run import run_stage
-from voxveil.storage.done import finish
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -10,15 +10,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import load  # noqa: E402
+from safetensors.torch import load
 
-from made_phones import run_trained, write_params, write_phone_corpus  # noqa: E402
-from voxveil.config import load_params  # noqa: E402
-from voxveil.errors import ParamsError  # noqa: E402
-from voxveil.stages.registry import stage_spec  # noqa: E402
-from voxveil.stages.torchrun import CPU_PROCESSES, RankError, _failure, training_processes  # noqa: E402
-from voxveil.storage.atomic import write_json  # noqa: E402
-from voxveil.storage.done import finish  # noqa: E402
+from made_phones import run_trained, write_params, write_phone_corpus
+from voxveil.config import load_params
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import ParamsError
+from voxveil.stages.registry import stage_spec
+from voxveil.stages.torchrun import CPU_PROCESSES, RankError, _failure, training_processes
 
 pytestmark = pytest.mark.torch
 

@@ -12,12 +12,12 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.made_phones import run_trained, write_phone_corpus  # noqa: E402
+from tests.made_phones import run_trained, write_phone_corpus
 
-from voxveil.content.extractor import ContentExtractor  # noqa: E402
-from voxveil.corpus.phones import PHONES  # noqa: E402
-from voxveil.errors import IncompleteInputError  # noqa: E402
-from voxveil.privacy import SystemNoise  # noqa: E402
+from voxveil.corpus.phones import PHONES
+from voxveil.features.content.extractor import ContentExtractor
+from voxveil.privacy import SystemNoise
+from voxveil.runtime.errors import IncompleteInputError
 
 pytestmark = pytest.mark.torch
 

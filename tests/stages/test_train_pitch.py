@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.made_phones import run_trained, write_phone_corpus  # noqa: E402
+from tests.made_phones import run_trained, write_phone_corpus
 
-from voxveil.pitch.extractor import PitchExtractor  # noqa: E402
-from voxveil.privacy import SystemNoise  # noqa: E402
+from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.privacy import SystemNoise
 
 pytestmark = pytest.mark.torch
 

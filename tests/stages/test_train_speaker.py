@@ -9,9 +9,9 @@ import pytest
 from made_voices import write_voices
 from voxveil.config import parse_params
 from voxveil.config.compose import params_text
-from voxveil.speaker.pool import Pool
+from voxveil.features.speaker.pool import Pool
+from voxveil.runtime.done import finish
 from voxveil.stages.run import run_stage
-from voxveil.storage.done import finish
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

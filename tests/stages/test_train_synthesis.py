@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from made_speech import SYSTEMS, write_models, write_params, write_prepared, write_speaker_model
-from voxveil.bundle import read_bundle
+from voxveil.anonymize.bundle import read_bundle
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import finish
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import finish
 from voxveil.synthesis.acoustic import AcousticModel
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from made_speech import CORPUS, write_params, write_prepared
-from voxveil.errors import InputError
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import InputError
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish
 from voxveil.synthesis.vocoder import Vocoder
 
 

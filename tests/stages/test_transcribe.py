@@ -12,15 +12,15 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.made_phones import run_trained, write_params, write_phone_corpus  # noqa: E402
+from tests.made_phones import run_trained, write_params, write_phone_corpus
 
-from voxveil.audio.io import encode_flac  # noqa: E402
-from voxveil.corpus.embedded import EmbeddedSource  # noqa: E402
-from voxveil.corpus.split import Split, SplitWriter, Utterance  # noqa: E402
-from voxveil.errors import IncompleteInputError, InputError  # noqa: E402
-from voxveil.stages.run import run_stage  # noqa: E402
-from voxveil.storage.atomic import write_json  # noqa: E402
-from voxveil.storage.done import finish  # noqa: E402
+from voxveil.audio.files import encode_flac
+from voxveil.corpus.embedded import EmbeddedSource
+from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.stages.run import run_stage
 
 pytestmark = pytest.mark.torch
 

@@ -11,15 +11,15 @@ import pytest
 import soundfile
 
 from made_speech import made_bundles, speak
-from voxveil.anonymizer import Anonymizer
-from voxveil.audio.io import decode
-from voxveil.cli import main
-from voxveil.errors import PrivacyError
+from voxveil.anonymize.anonymizer import Anonymizer
+from voxveil.anonymize.recordings import padded_samples
+from voxveil.audio.files import decode
+from voxveil.cli.main import main
+from voxveil.features.extraction import System
 from voxveil.privacy.ledger import read_ledgers, registered
 from voxveil.privacy.register import FolderRegister
-from voxveil.recordings import padded_samples  # noqa: E402
-from voxveil.storage.done import file_sha256
-from voxveil.systems import System
+from voxveil.runtime.done import file_sha256
+from voxveil.runtime.errors import PrivacyError
 
 
 @pytest.fixture(scope="module")

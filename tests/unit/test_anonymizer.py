@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from made_speech import made_bundles, speak
-from voxveil.anonymizer import Anonymizer
+from voxveil.anonymize.anonymizer import Anonymizer
+from voxveil.audio.files import decode, encode_flac
 from voxveil.audio.frames import frame_count
-from voxveil.audio.io import decode, encode_flac
 from voxveil.audio.loudness import to_loudness
-from voxveil.errors import InputError
+from voxveil.features.extraction import System
 from voxveil.privacy import PublicNoise, SystemNoise
-from voxveil.systems import System
+from voxveil.runtime.errors import InputError
 
 
 @pytest.fixture(scope="module")

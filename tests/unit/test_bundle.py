@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from made_speech import SYSTEMS, made_bundles, write_bundles, write_models
-from voxveil.bundle import SUMS, read_bundle, write_bundle
-from voxveil.errors import IncompleteInputError, InputError
-from voxveil.storage.atomic import read_json, write_json, write_text
+from voxveil.anonymize.bundle import SUMS, read_bundle, write_bundle
+from voxveil.runtime.atomic import read_json, write_json, write_text
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
 @pytest.fixture
@@ -112,5 +112,5 @@ def test_a_model_without_weights_is_named(tmp_path: Path) -> None:
 
 
 def test_bundles_are_written_and_checked_without_torch() -> None:
-    code = "import sys, voxveil.bundle, voxveil.stages.bundle; sys.exit('torch' in sys.modules)"
+    code = "import sys, voxveil.anonymize.bundle, voxveil.stages.bundle; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import load_params, parse_params
 from voxveil.config.compose import compose, params_text, to_mapping, use_overlay
-from voxveil.errors import ParamsError
+from voxveil.runtime.errors import ParamsError
 
 
 def changed(root: Path, path: str, value: object) -> dict:

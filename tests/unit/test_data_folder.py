@@ -8,11 +8,11 @@ import pytest
 import soundfile
 
 from made_speech import E, SystemParams, made_bundles, speak, write_speaker_model
-from voxveil.bundle import write_bundle
-from voxveil.cli import main
+from voxveil.anonymize.bundle import write_bundle
+from voxveil.cli.main import main
 from voxveil.corpus.kaldi import audio_source, read_kaldi
-from voxveil.errors import InputError
 from voxveil.privacy.ledger import read_ledgers
+from voxveil.runtime.errors import InputError
 
 assert E  # the embedding size of the bundles below
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 from voxveil.training.devices import driver_version, gpu_fault, require_gpu
 
 NEW = "580.95.05"

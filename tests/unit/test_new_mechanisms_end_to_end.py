@@ -10,13 +10,13 @@ import pytest
 import soundfile
 
 from made_speech import CORPUS, speak, write_models
-from voxveil.bundle import read_bundle, write_bundle
-from voxveil.cli import main
+from voxveil.anonymize.bundle import read_bundle, write_bundle
+from voxveil.cli.main import main
 from voxveil.config.model import SystemParams
-from voxveil.model_registry.registering import model_tags
 from voxveil.privacy.ledger import read_ledgers
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import finish
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import finish
+from voxveil.tracking.models.registering import model_tags
 
 VARIANTS = {
     "subset": {"mechanism": "subset_selection", "epsilon": 1.0},

@@ -8,7 +8,7 @@ import pytest
 
 from voxveil.config.compose import compose, overlay_names
 from voxveil.config.load import read_mapping
-from voxveil.errors import ParamsError
+from voxveil.runtime.errors import ParamsError
 
 BELOW = """
 systems: {original: {kind: original}, anon: {}, anon_pc: {pitch_conversion: true}}

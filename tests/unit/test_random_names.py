@@ -15,12 +15,12 @@ import pytest
 import soundfile
 
 from made_speech import made_bundles, speak
-from voxveil.audio.io import decode
-from voxveil.cli import main
-from voxveil.errors import InputError
-from voxveil.naming import RandomNames, private_folder
+from voxveil.anonymize.output_names import RandomNames, private_folder
+from voxveil.audio.files import decode
+from voxveil.cli.main import main
 from voxveil.privacy.ledger import read_ledgers, registered
 from voxveil.privacy.register import FolderRegister
+from voxveil.runtime.errors import InputError
 
 RECORDINGS = {"SPEAKER-61/interview-of-may.wav", "SPEAKER-61/second.flac", "SPEAKER-99/third.wav"}
 
@@ -95,8 +95,8 @@ def test_names_are_new_in_every_folder(work: Path, model: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from voxveil.anonymizer import Anonymizer
-from voxveil.cli import main
+from voxveil.anonymize.anonymizer import Anonymizer
+from voxveil.cli.main import main
 anonymize, calls = Anonymizer.anonymize_private, []
 def dies(self, *args, **kwargs):
     calls.append(1)

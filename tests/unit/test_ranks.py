@@ -14,12 +14,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import load  # noqa: E402
+from safetensors.torch import load
 
-import made_ranks  # noqa: E402
-import voxveil.speaker.crops as crops  # noqa: E402
-from made_speech import write_models, write_prepared  # noqa: E402
-from voxveil.training.loop import use_threads  # noqa: E402
+import made_ranks
+import voxveil.features.speaker.crops as crops
+from made_speech import write_models, write_prepared
+from voxveil.training.loop import use_threads
 
 pytestmark = pytest.mark.torch
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voxveil.config import parse_params
-from voxveil.errors import InputError, ParamsError
-from voxveil.stages.io import PART, Share, StageContext
-from voxveil.storage.atomic import read_json
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.stages.context import PART, Share, StageContext
 
 SIZES = st.dictionaries(
     st.text("abc0-", min_size=1, max_size=6), st.integers(1, 10_000), min_size=1, max_size=40

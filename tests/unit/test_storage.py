@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.errors import IncompleteInputError, InputError
-from voxveil.storage.atomic import dump_json, read_json, whole_directory, write_text
-from voxveil.storage.done import DONE, finish, require_done
-from voxveil.storage.shards import MAX_ITEMS, ShardReader, ShardWriter, array_bytes, bytes_array
+from voxveil.runtime.atomic import dump_json, read_json, whole_directory, write_text
+from voxveil.runtime.done import DONE, finish, require_done
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.shards import MAX_ITEMS, ShardReader, ShardWriter, array_bytes, bytes_array
 
 
 def tree(folder: Path) -> list[str]:
@@ -41,7 +41,7 @@ def test_a_replaced_output_holds_nothing_of_the_old(tmp_path: Path) -> None:
 
 def test_remains_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     code = (
-        "import os, signal\nfrom pathlib import Path\nfrom voxveil.storage.atomic import whole_directory\n"
+        "import os, signal\nfrom pathlib import Path\nfrom voxveil.runtime.atomic import whole_directory\n"
         f"with whole_directory(Path({str(tmp_path / 'out')!r})) as folder:\n"
         "    (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -54,7 +54,7 @@ def test_remains_of_a_killed_run_are_removed(tmp_path: Path) -> None:
 
 def test_a_run_killed_between_the_two_renames_leaves_nothing_behind(tmp_path: Path) -> None:
     code = (
-        "import os, signal\nfrom pathlib import Path\nfrom voxveil.storage.atomic import whole_directory\n"
+        "import os, signal\nfrom pathlib import Path\nfrom voxveil.runtime.atomic import whole_directory\n"
         f"out = Path({str(tmp_path / 'out')!r})\n"
         "for name in 'ab':\n"
         "    with whole_directory(out) as folder:\n"

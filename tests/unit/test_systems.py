@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from made_speech import CHANNELS, M, speak, write_models
 from voxveil.audio.frames import frame_count
-from voxveil.errors import InputError, PrivacyError
-from voxveil.loss_rule import LossRule, utterance_total
+from voxveil.features.extraction import System
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, PublicNoise, SystemNoise
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.systems import System
+from voxveil.privacy.loss_rule import LossRule, utterance_total
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import InputError, PrivacyError
 
 
 @pytest.fixture(scope="module")

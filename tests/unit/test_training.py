@@ -13,14 +13,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
+from torch import nn
 
-from voxveil.errors import InputError  # noqa: E402
-from voxveil.seeding import stream  # noqa: E402
-from voxveil.training.checkpoint import load_model, model_bytes  # noqa: E402
-from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded, use_threads  # noqa: E402
-from voxveil.training.progress import Progress  # noqa: E402
-from voxveil.training.stopping import EarlyStopping  # noqa: E402
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.progress import Progress
+from voxveil.runtime.seeding import stream
+from voxveil.training.checkpoint import load_model, model_bytes
+from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded, use_threads
+from voxveil.training.stopping import EarlyStopping
 
 pytestmark = pytest.mark.torch
 

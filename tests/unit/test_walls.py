@@ -64,7 +64,7 @@ LAYERS = (
 )
 def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
     code = (
-        "import sys\nfrom voxveil.cli import main\n"
+        "import sys\nfrom voxveil.cli.main import main\n"
         f"try: main({arguments!r})\nexcept SystemExit as stop: assert stop.code == 0\n"
         f"print([name for name in {HEAVY[:6]!r} if name in sys.modules])"
     )
@@ -74,14 +74,14 @@ def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
 
 
 def test_plain_help_needs_not_even_numpy() -> None:
-    code = f"import sys\nimport voxveil.cli\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    code = f"import sys\nimport voxveil.cli.main\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
 def test_metrics_need_no_torch_or_plots() -> None:
     code = (
-        "import sys\nimport voxveil.metrics.suite, voxveil.commands.evaluate\n"
+        "import sys\nimport voxveil.metrics.suite, voxveil.cli.evaluate\n"
         f"print([name for name in {HEAVY[:6]!r} if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_speech import made_bundles, speak
-from voxveil.anonymizer import Anonymizer
+from voxveil.anonymize.anonymizer import Anonymizer
 from voxveil.audio.frames import HOP, frame_count
 from voxveil.audio.mcadams import mcadams
-from voxveil.cli import main
-from voxveil.loss_rule import LossRule, utterance_total
+from voxveil.cli.main import main
+from voxveil.features.extraction import System
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, SystemNoise
 from voxveil.privacy.ledger import read_ledgers
-from voxveil.systems import System
+from voxveil.privacy.loss_rule import LossRule, utterance_total
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.mel import log_mel
-from voxveil.speaker.clips import at_least_minimum
+from voxveil.features.speaker.clips import at_least_minimum
 
 __all__ = ["COEFFICIENTS", "frame_log_mel", "is_speech", "speech_cepstra"]
 

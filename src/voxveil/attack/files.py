@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.asv import Conditions
+from voxveil.attack.attackers.interface import Conditions
 from voxveil.attack.rank import RankScores
 from voxveil.corpus.trials import TrialLists, write_trials
-from voxveil.storage.atomic import write_json, write_text
+from voxveil.runtime.atomic import write_json, write_text
 
 __all__ = ["write_attack"]
 

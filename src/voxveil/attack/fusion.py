@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.asv import Attacker, embed_utterances
+from voxveil.attack.attackers.interface import Attacker, embed_utterances
 from voxveil.corpus.split import Speech, Spoken
-from voxveil.errors import InputError, ParamsError
-from voxveil.seeding import stream
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.runtime.seeding import stream
 
 __all__ = ["FUSION", "Fusion", "Part", "fit_fusion", "fuse_attackers", "hold_out"]
 

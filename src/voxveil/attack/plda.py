@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["MINIMUM_PAIRS", "Plda", "fit_plda"]
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.asv import Embeddings
+from voxveil.attack.attackers.interface import Embeddings
 from voxveil.attack.backends import Backend, Cosine
-from voxveil.errors import InputError
-from voxveil.seeding import stream
-from voxveil.storage.arrays import read_arrays, write_arrays
+from voxveil.runtime.arrays import read_arrays, write_arrays
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 
 __all__ = ["RankProtocol", "RankScores", "draw_rank_protocol", "score_ranks"]
 

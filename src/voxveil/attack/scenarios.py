@@ -18,13 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.asv import Attacker, Conditions, embed_utterances, score_trials
+from voxveil.attack.attackers.interface import Attacker, Conditions, embed_utterances, score_trials
 from voxveil.attack.fusion import FUSION, Fusion
 from voxveil.attack.rank import RankProtocol, RankScores, score_ranks
 from voxveil.corpus.trials import TrialLists
-from voxveil.errors import InputError
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.eer import eer
+from voxveil.runtime.errors import InputError
 
 __all__ = ["Attackers", "Plan", "Scenario", "Scored", "check_attackers", "run_scenarios"]
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.errors import InputError, ParamsError
-from voxveil.speaker.clips import at_least_minimum
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.features.speaker.clips import at_least_minimum
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.training.loop import device
 
 __all__ = ["STRIDE_SECONDS", "WavLM", "WavLMStatistics", "find_wavlm"]

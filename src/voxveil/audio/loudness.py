@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.errors import MissingExtraError
+from voxveil.runtime.errors import MissingExtraError
 
 __all__ = ["LoudnessMeter", "to_loudness"]
 
@@ -32,7 +32,7 @@ def to_loudness(audio: NDArray[np.float32], lufs: float) -> NDArray[np.float32]:
 
     Returns:
         (n,) float32. Silence (no sample that differs from zero) stays silence. Peaks may pass
-        full scale; :func:`voxveil.audio.io.encode_flac` clips and counts them.
+        full scale; :func:`voxveil.audio.files.encode_flac` clips and counts them.
     """
     peak = float(np.abs(audio).max(initial=0.0))
     if peak == 0.0:

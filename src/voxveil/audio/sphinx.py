@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.audio.io import to_int16
-from voxveil.errors import MissingExtraError
+from voxveil.audio.files import to_int16
+from voxveil.runtime.errors import MissingExtraError
 
 __all__ = ["feed", "pocketsphinx_module"]
 

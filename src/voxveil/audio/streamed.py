@@ -1,4 +1,4 @@
-"""Recordings of any length in and out, a block at a time, by the rules of :mod:`voxveil.audio.io`."""
+"""Recordings of any length in and out, a block at a time, by the rules of :mod:`voxveil.audio.files`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.audio.io import (
+from voxveil.audio.files import (
     DC_LIMIT,
     FULL_SCALE,
     QUIET_PEAK,
@@ -22,8 +21,9 @@ from voxveil.audio.io import (
     opened_recording,
     to_int16,
 )
+from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.audio.loudness import LoudnessMeter
-from voxveil.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, MissingExtraError
 
 __all__ = ["SlidingAudio", "Spool", "StreamedRecording", "announced_seconds", "survey"]
 

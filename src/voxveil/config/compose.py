@@ -11,8 +11,8 @@ import yaml
 
 from voxveil.config.load import parse_params, read_mapping
 from voxveil.config.model import Params
-from voxveil.errors import ParamsError
-from voxveil.storage.atomic import write_text
+from voxveil.runtime.atomic import write_text
+from voxveil.runtime.errors import ParamsError
 
 __all__ = [
     "changes_of",

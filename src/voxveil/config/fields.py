@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from voxveil.errors import ParamsError
+from voxveil.runtime.errors import ParamsError
 
 __all__ = ["gpus", "knob", "listed", "speeds_of", "table"]
 

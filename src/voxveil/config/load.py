@@ -17,7 +17,7 @@ from voxveil.config.asr import AsrParams
 from voxveil.config.features import ContentVariant
 from voxveil.config.fields import speeds_of
 from voxveil.config.model import Params
-from voxveil.errors import ParamsError
+from voxveil.runtime.errors import ParamsError
 
 __all__ = ["load_params", "original_system", "parse_params", "parse_section", "read_mapping"]
 

@@ -22,7 +22,7 @@ from voxveil.corpus.espeak import pronounce
 from voxveil.corpus.phones import PHONES, SILENCE, merge_phones, pronunciation
 from voxveil.corpus.source import Clip, Reading, Source
 from voxveil.corpus.split import Phone
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["AlignedSource", "Aligner", "Alignment"]
 

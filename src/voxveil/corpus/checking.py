@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from voxveil.audio.containers import OTHER_AUDIO, SUFFIXES
-from voxveil.audio.io import read_recording
-from voxveil.errors import InputError
-from voxveil.storage.names import NOT_UTF8, printable, utf8_name
+from voxveil.audio.files import read_recording
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.filenames import NOT_UTF8, printable, utf8_name
 
 __all__ = ["Finding", "audio_files", "check_file"]
 

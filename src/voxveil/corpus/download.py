@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from voxveil.errors import InputError
-from voxveil.storage.atomic import whole_directory, write_bytes
+from voxveil.runtime.atomic import whole_directory, write_bytes
+from voxveil.runtime.errors import InputError
 
 __all__ = ["LIBRISPEECH_MD5", "LIBRISPEECH_URL", "extract_archive", "fetch_archive", "fetch_subset"]
 

@@ -12,15 +12,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.audio.files import expected_samples
 from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.audio.io import expected_samples
 from voxveil.corpus.espeak import speak
 from voxveil.corpus.phones import phones_from_espeak
 from voxveil.corpus.sentences import PRIVATE_SENTENCES, PUBLIC_SENTENCES
 from voxveil.corpus.source import Clip, Reading
 from voxveil.corpus.voices import deliver, make_voice
-from voxveil.errors import MissingExtraError, ParamsError
-from voxveil.seeding import stream
+from voxveil.runtime.errors import MissingExtraError, ParamsError
+from voxveil.runtime.seeding import stream
 
 __all__ = ["PRIVATE_SUBSET", "PUBLIC_SUBSET", "EmbeddedSource"]
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, MissingExtraError
 
 __all__ = ["Speech", "espeak_version", "pronounce", "speak"]
 

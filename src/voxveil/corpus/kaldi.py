@@ -12,8 +12,8 @@ from pathlib import Path
 
 from voxveil.corpus.sharded import ShardedSource, open_shards
 from voxveil.corpus.source import Clip, FileSource, check_clips
-from voxveil.errors import InputError
-from voxveil.storage.shards import ShardReader
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.shards import ShardReader
 
 __all__ = ["audio_source", "read_kaldi", "read_table", "sex_of"]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from voxveil.corpus.source import Clip, FileSource, check_clips
-from voxveil.errors import InputError
-from voxveil.storage.atomic import write_bytes, write_text
+from voxveil.runtime.atomic import write_bytes, write_text
+from voxveil.runtime.errors import InputError
 
 __all__ = ["find_speakers_table", "read_librispeech", "read_speakers", "speaker_of", "write_librispeech"]
 

@@ -10,9 +10,9 @@ from voxveil.config.model import PrepareParams
 from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSource
 from voxveil.corpus.sharded import clip_file
 from voxveil.corpus.source import Clip, Source
-from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import file_sha256
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import file_sha256
+from voxveil.runtime.errors import InputError
 
 __all__ = ["EMBEDDED", "clips_of", "dataset_version", "open_folder", "open_source", "subsets"]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from voxveil.corpus.split import Phone
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["PHONES", "SILENCE", "merge_phones", "phones_from_espeak", "pronunciation"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from voxveil.corpus.source import Clip, FileSource, Reading, Source
-from voxveil.errors import InputError
-from voxveil.storage.shards import ShardReader
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.shards import ShardReader
 
 __all__ = ["SHARD_STEM", "ShardedSource", "clip_file", "open_shards"]
 

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.audio.io import read_recording
+from voxveil.audio.files import read_recording
 from voxveil.corpus.split import Phone
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["Clip", "FileSource", "Reading", "Source", "check_clips"]
 
@@ -83,7 +83,7 @@ class FileSource:
     synthetic: bool = False
 
     def read(self, clip: Clip) -> Reading:
-        """Read the clip's file by the rules of :mod:`voxveil.audio.io`; silence is refused."""
+        """Read the clip's file by the rules of :mod:`voxveil.audio.files`; silence is refused."""
         if clip.path is None:
             raise InputError(f"utterance {clip.id}: has no file")
         recording = read_recording(clip.path)

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import SAMPLE_RATE, frame_count
-from voxveil.errors import IncompleteInputError
-from voxveil.storage.atomic import write_text
-from voxveil.storage.shards import ShardReader, ShardWriter, array_bytes, bytes_array
+from voxveil.runtime.atomic import write_text
+from voxveil.runtime.errors import IncompleteInputError
+from voxveil.runtime.shards import ShardReader, ShardWriter, array_bytes, bytes_array
 
 __all__ = ["Phone", "Speech", "Split", "SplitWriter", "Spoken", "Utterance"]
 
@@ -223,7 +223,7 @@ class Split:
 
     def audio(self, item: str) -> Audio:
         """Return (samples,) float32 in [-1, 1]."""
-        from voxveil.audio.io import decode
+        from voxveil.audio.files import decode
 
         audio: Audio = decode(self._audio.read(item), item)
         if len(audio) != self[item].samples:

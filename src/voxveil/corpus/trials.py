@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from voxveil.corpus.split import Utterance
-from voxveil.errors import IncompleteInputError, InputError
-from voxveil.seeding import stream
-from voxveil.storage.atomic import write_text
+from voxveil.runtime.atomic import write_text
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.seeding import stream
 
 __all__ = [
     "Trial",

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from voxveil.corpus.split import Split
-from voxveil.errors import IncompleteInputError, InputError
-from voxveil.storage.atomic import whole_directory, write_bytes, write_text
+from voxveil.runtime.atomic import whole_directory, write_bytes, write_text
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 __all__ = ["unpack_split"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 
 __all__ = ["Delivery", "Voice", "deliver", "make_voice"]
 

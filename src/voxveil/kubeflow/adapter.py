@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from voxveil.config import Params, parse_params
-from voxveil.errors import ParamsError
 from voxveil.kubeflow.ends import (
     check_output_parameters,
     files_artifact,
@@ -20,11 +19,12 @@ from voxveil.kubeflow.ends import (
 )
 from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.kubeflow.locations import leave_locations, told_locations
+from voxveil.runtime.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.done import DONE
+from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import StageSpec, stage_spec
 from voxveil.stages.run import fingerprint, made_for, run_stage
 from voxveil.stages.training_runs import training_name
-from voxveil.storage.atomic import read_json, write_bytes, write_json
-from voxveil.storage.done import DONE
 
 __all__ = ["PAGE", "check_keys", "run_executor_input"]
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from voxveil.config import Params
-from voxveil.errors import InputError, MissingExtraError, ParamsError
 from voxveil.kubeflow.placement import placer
 from voxveil.kubeflow.resources import Images
+from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
 
 __all__ = ["compile_pipeline", "project_root"]
 

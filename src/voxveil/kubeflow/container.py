@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from voxveil.errors import MissingExtraError
-from voxveil.kubeflow.steps.table import is_step, spec_of
+from voxveil.kubeflow.steps.registry import is_step, spec_of
+from voxveil.runtime.errors import MissingExtraError
 
 __all__ = ["stage_container"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["check_cron"]
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError, MissingExtraError
 from voxveil.kubeflow.graph import Pipeline, Task
 from voxveil.kubeflow.local import Execute, task_environment
+from voxveil.runtime.errors import InputError, MissingExtraError
 
 __all__ = ["docker_execute", "require_images"]
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.config import Params
-from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.executor import Artifact, ExecutorInput
 from voxveil.kubeflow.fan_in import collect, collect_shares, location
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import Done
+from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import Port, StageSpec
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import Done
 
 __all__ = [
     "check_output_parameters",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError, ParamsError
+from voxveil.runtime.errors import InputError, ParamsError
 
 __all__ = ["Artifact", "ExecutorInput", "local_path"]
 

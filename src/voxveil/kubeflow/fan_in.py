@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError, ParamsError
 from voxveil.kubeflow.store import check_reachable, fetch
-from voxveil.storage.done import require_done
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import InputError, ParamsError
 
 __all__ = ["collect", "collect_shares", "fetch_one", "location", "read_locations"]
 
@@ -59,7 +59,7 @@ def collect_shares(entries: Any, folder: Path, name: str, system: str) -> None:
     """Fetch every share of some work into ``folder/0``, ``folder/1``, ... and verify it.
 
     Which share each is, and whether all are there, its content says (:mod:`voxveil.stages.gathering`,
-    :mod:`voxveil.probe.experiment`).
+    :mod:`voxveil.research.probe.experiment`).
 
     Args:
         entries: ``SYSTEM URI DIGEST`` texts, one per share, in any order.

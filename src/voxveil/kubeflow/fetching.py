@@ -16,15 +16,15 @@ from typing import Any
 
 from voxveil.config import Params, load_params, parse_params
 from voxveil.config.compose import params_text, was_edited
-from voxveil.errors import InputError, ParamsError, VoxveilError
 from voxveil.kubeflow.fan_in import location, read_locations
 from voxveil.kubeflow.local import RECORD
 from voxveil.kubeflow.locations import REPORT, Locations, find_locations
 from voxveil.kubeflow.server import Server
 from voxveil.kubeflow.store import check_reachable, fetch, seen_from
 from voxveil.kubeflow.submitting import find_started
-from voxveil.storage.atomic import read_json, whole_directory, write_text
-from voxveil.storage.done import DONE, require_done
+from voxveil.runtime.atomic import read_json, whole_directory, write_text
+from voxveil.runtime.done import DONE, require_done
+from voxveil.runtime.errors import InputError, ParamsError, VoxveilError
 from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import resolve_store
 

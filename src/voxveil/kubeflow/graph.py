@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.groups import COLLECTED, NEEDS_SERVER, without_exit_handler, without_loops
+from voxveil.runtime.errors import InputError
 
 __all__ = ["Pipeline", "Task", "read_arguments", "read_pipeline"]
 

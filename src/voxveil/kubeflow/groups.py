@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["COLLECTED", "NEEDS_SERVER", "without_exit_handler", "without_loops"]
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError, VoxveilError
 from voxveil.kubeflow.graph import Pipeline, Task
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import require_done
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import InputError, VoxveilError
 
 __all__ = ["RECORD", "Execute", "check_outputs", "executor_input", "run_pipeline", "task_environment"]
 

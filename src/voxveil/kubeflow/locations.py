@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from voxveil.errors import InputError, VoxveilError
 from voxveil.kubeflow.fan_in import location, read_locations
+from voxveil.runtime.errors import InputError, VoxveilError
 from voxveil.tracking.client import Tracker, connect
-from voxveil.tracking.names import PREFIX
+from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import resolve_store, tracking_enabled, warn
 
 __all__ = ["REPORT", "Locations", "find_locations", "leave_locations", "told_locations"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from voxveil.config import Params
 from voxveil.kubeflow.resources import Images, Resources, load_resources
-from voxveil.kubeflow.steps.table import spec_of
+from voxveil.kubeflow.steps.registry import spec_of
 from voxveil.stages.registry import StageSpec
 
 __all__ = [

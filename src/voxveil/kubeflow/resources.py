@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from voxveil.errors import InputError, ParamsError
+from voxveil.runtime.errors import InputError, ParamsError
 
 __all__ = ["Images", "Resources", "load_images", "load_resources"]
 

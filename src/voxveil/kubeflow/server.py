@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from voxveil.errors import InputError, MissingExtraError, VoxveilError
+from voxveil.runtime.errors import InputError, MissingExtraError, VoxveilError
 
 __all__ = ["Endpoint", "KubeflowError", "Server", "find_endpoint"]
 

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs
 
-from voxveil.errors import InputError
-from voxveil.storage.s3 import s3_client, s3_endpoint, s3_session
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import s3_client, s3_endpoint, s3_session
 
 __all__ = ["Location", "check_reachable", "fetch", "parse_location", "seen_from"]
 

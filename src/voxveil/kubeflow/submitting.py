@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.cron import check_cron
 from voxveil.kubeflow.graph import read_pipeline
 from voxveil.kubeflow.resources import Images
 from voxveil.kubeflow.server import KubeflowError, Server
 from voxveil.kubeflow.store import parse_location
+from voxveil.runtime.errors import InputError
 
 __all__ = ["ACTIVE", "Order", "cancel", "check_order", "find_started", "schedule", "submit", "unschedule"]
 

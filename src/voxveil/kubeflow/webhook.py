@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 from voxveil.tracking.store import warn
 
 __all__ = ["notify"]

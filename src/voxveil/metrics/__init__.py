@@ -1,7 +1,7 @@
 """Privacy metrics: how much of who spoke is left in a set of attack scores.
 
 One metric per file; :mod:`voxveil.metrics.suite` runs them all and
-:mod:`voxveil.metrics.names` lists them with units and meaning. Nothing here needs
+:mod:`voxveil.metrics.catalogue` lists them with units and meaning. Nothing here needs
 more than numpy, scipy and voice-anonymization-legal-eval; only
 :mod:`voxveil.metrics.plots` imports matplotlib.
 """

@@ -12,7 +12,7 @@ from voxveil.metrics.evaluation import read_evaluation
 from voxveil.metrics.ranks import rank_inputs
 from voxveil.metrics.sexes import by_sex, read_sexes
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
-from voxveil.storage.atomic import read_json
+from voxveil.runtime.atomic import read_json
 
 __all__ = ["SHOWN", "add_convergence_warnings", "evaluate_attack", "independent_disclosure"]
 

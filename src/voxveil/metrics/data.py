@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = [
     "CountTable",

@@ -13,9 +13,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from voxveil.errors import InputError
 from voxveil.metrics.data import FloatArray, IntArray, RankSet, ScoreSet
-from voxveil.metrics.io import (
+from voxveil.metrics.score_files import (
     Evaluation,
     Trials,
     read_enrolments,
@@ -25,6 +24,7 @@ from voxveil.metrics.io import (
     read_trials,
     read_utt2spk,
 )
+from voxveil.runtime.errors import InputError
 
 __all__ = ["read_evaluation"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from voxveil.metrics.data import CountTable, FloatArray
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 
 __all__ = ["pav_example", "same_mean_llr", "same_mean_scores"]
 

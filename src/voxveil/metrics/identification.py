@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import InputError
 from voxveil.metrics.ranks import Ranks
+from voxveil.runtime.errors import InputError
 
 __all__ = ["rank_embeddings"]
 

@@ -24,7 +24,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from voxveil.metrics.data import CountTable, FloatArray, IntArray, ScoreSet
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 
 __all__ = ["Interval", "SortedTrials", "bootstrap_weights", "draw_speakers", "interval", "permutations"]
 

@@ -63,7 +63,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
     import matplotlib
 
-    from voxveil.storage.atomic import write_bytes
+    from voxveil.runtime.atomic import write_bytes
 
     kind = path.suffix.lstrip(".")
     metadata: dict[str, Any] = {

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from voxveil.errors import InputError
 from voxveil.metrics.data import FloatArray, IntArray, RankSet, ScoreSet, UndefinedMetricError
 from voxveil.metrics.disclosure import mean_disclosure
 from voxveil.metrics.eer import eer
 from voxveil.metrics.intervals import SortedTrials, bootstrap_weights, interval, permutations
-from voxveil.metrics.io import read_fields
 from voxveil.metrics.linkability import linkability
 from voxveil.metrics.ranks import Ranks, permuted_histograms, rank_inputs, speaker_histograms
-from voxveil.seeding import stream
+from voxveil.metrics.score_files import read_fields
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 
 __all__ = ["SEXES", "by_sex", "ranks_within_sex", "read_sexes", "sex_disclosure", "trials_by_sex"]
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from voxveil.metrics import betabinomial, cllr, disclosure, eer, eps_gauss, eps_t, legal, linkability, zebra
+from voxveil.metrics.catalogue import METRICS
 from voxveil.metrics.data import CountTable, FloatArray, RankSet, ScoreSet, UndefinedMetricError
 from voxveil.metrics.evidence import Findings, find_warnings
 from voxveil.metrics.intervals import Interval, SortedTrials, bootstrap_weights, interval, permutations
-from voxveil.metrics.names import METRICS
 from voxveil.metrics.pav import PAV_RULES, PavBins, pav, smooth
 from voxveil.metrics.ranks import Ranks, permuted_histograms, rank_inputs, speaker_histograms
 

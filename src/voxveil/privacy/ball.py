@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.checks import require_epsilon, require_finite
 from voxveil.privacy.discrete import to_grid
 from voxveil.privacy.grid import add_on_grid, laplace_loss, require_bound
 from voxveil.privacy.loss import Loss, Unit
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["BALL_BITS", "BallNoise", "LaplaceBall"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["require_epsilon", "require_finite"]
 

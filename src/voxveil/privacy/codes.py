@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.checks import require_epsilon, require_finite
 from voxveil.privacy.loss import SEEDED_NOTE, Loss
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "CodeMechanism"]
 

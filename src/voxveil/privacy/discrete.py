@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["Rate", "Words", "bernoulli_exp", "discrete_laplace", "rate_for", "to_grid"]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.discrete import Rate, Words, bernoulli_exp, discrete_laplace
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["SIGMA_BITS", "discrete_gaussian"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.record import Entry, Release, gathered_id
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["gather_releases", "gathered_fault"]
 

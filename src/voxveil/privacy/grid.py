@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.discrete import discrete_laplace, rate_for
 from voxveil.privacy.loss import SEEDED_NOTE, Loss, Unit
 from voxveil.privacy.noise import SystemNoise
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["GRID_VERSION", "SEEDED_VERSION", "add_on_grid", "laplace_loss", "require_bound"]
 

@@ -23,11 +23,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy.loss import SEEDED_NOTE
 from voxveil.privacy.record import Entry, Purpose, Release, parse_release
 from voxveil.privacy.register import Register, open_register
-from voxveil.storage.atomic import dump_json, write_text
+from voxveil.runtime.atomic import dump_json, write_text
+from voxveil.runtime.errors import InputError, PrivacyError
 
 __all__ = ["Entry", "Ledger", "Release", "read_ledger", "read_ledgers", "registered", "write_ledger"]
 

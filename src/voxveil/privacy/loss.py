@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.zcdp import pure_rho
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["INFINITE", "SEEDED_NOTE", "Loss", "Unit", "add_up", "compose", "stream_rho", "utterance_loss"]
 

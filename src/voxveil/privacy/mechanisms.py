@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.config.features import ContentVariant, PitchVariant
-from voxveil.errors import PrivacyError
 from voxveil.privacy.ball import BALL_BITS, BallNoise, LaplaceBall
 from voxveil.privacy.checks import require_epsilon, require_finite
 from voxveil.privacy.discrete import to_grid
@@ -42,6 +41,7 @@ from voxveil.privacy.sphere import GaussianSphere
 from voxveil.privacy.subset import SubsetSelection
 from voxveil.privacy.unit import norm1
 from voxveil.privacy.vectors import VectorNoise
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = [
     "ContentMechanism",

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
-from voxveil.seeding import stream
+from voxveil.runtime.errors import PrivacyError
+from voxveil.runtime.seeding import stream
 
 __all__ = ["NoiseSource", "PublicNoise", "SystemNoise", "laplace_from_words"]
 

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from voxveil import __version__
-from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy.loss import Loss, add_up, compose, stream_rho, utterance_loss
+from voxveil.runtime.errors import InputError, PrivacyError
 
 __all__ = [
     "FORMAT",

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from voxveil.errors import MissingExtraError, PrivacyError
-from voxveil.storage.project import project_root
-from voxveil.storage.s3 import s3_client, s3_endpoint
+from voxveil.runtime.errors import MissingExtraError, PrivacyError
+from voxveil.runtime.project import project_root
+from voxveil.runtime.s3 import s3_client, s3_endpoint
 
 __all__ = ["FolderRegister", "Register", "S3Register", "open_register", "register_location"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.loss import Loss
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["Released", "require_released"]
 

@@ -9,7 +9,7 @@ set with probabilities whose ratio is at most that. At d = 1 it is randomised re
 
 d is the size that passes the most information (Wang et al.): near k (c - 1) / (e^epsilon - 1), c =
 epsilon / (1 - e^-epsilon), where the information reaches c - 1 - ln c, the most that any
-epsilon-locally-private mechanism passes (:func:`voxveil.audit.information.channel_information`).
+epsilon-locally-private mechanism passes (:func:`voxveil.privacy.audit.information.channel_information`).
 Ye and Barg, who estimate frequencies, take k / (e^epsilon + 1), which passes up to a tenth less for
 epsilon of 2 or less.
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.checks import require_finite
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
 from voxveil.privacy.unit import norm1
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["VectorNoise"]
 

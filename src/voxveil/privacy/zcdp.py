@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from voxveil.errors import PrivacyError
+from voxveil.runtime.errors import PrivacyError
 
 __all__ = ["DELTA", "approximate", "pure_rho", "require_rho"]
 

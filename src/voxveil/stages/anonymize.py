@@ -4,7 +4,8 @@
 register before any is drawn. ``attacker``: public speech under the same policy with seeded
 noise. ``samples``: pairs to listen to, of a corpus that is declared public only.
 
-Of a share (:class:`voxveil.stages.io.Share`) all three hold its own utterances, and it announces no others.
+For a share (:class:`voxveil.stages.context.Share`), all three outputs hold the share's utterances only,
+and the ledger announces no others.
 What is made of an utterance depends on no other one, so how many shares there are changes nothing but the
 noise on private speech, which is never the same twice.
 """
@@ -21,16 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.anonymizer import Anonymized, Anonymizer
-from voxveil.audio.io import encode_flac
+from voxveil.anonymize.anonymizer import Anonymized, Anonymizer
+from voxveil.audio.files import encode_flac
 from voxveil.corpus.split import Split, SplitWriter, Utterance
-from voxveil.parallel import in_order
+from voxveil.features.speaker.targets import Source
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
-from voxveil.speaker.targets import Source
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.progress import Progress
+from voxveil.runtime.threads import in_order
+from voxveil.stages.context import StageContext
 from voxveil.synthesis.corpus import corpus_facts
-from voxveil.training.progress import Progress
 
 __all__ = ["run"]
 

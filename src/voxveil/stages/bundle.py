@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from voxveil.bundle import write_bundle
-from voxveil.errors import InputError
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import read_json
+from voxveil.anonymize.bundle import write_bundle
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError
+from voxveil.stages.context import StageContext
 
 __all__ = ["run"]
 

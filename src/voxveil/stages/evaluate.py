@@ -15,18 +15,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.audit.information import passing_line
-from voxveil.errors import IncompleteInputError, InputError
 from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
-from voxveil.metrics.io import read_trials
-from voxveil.metrics.names import flat_metrics
+from voxveil.metrics.catalogue import flat_metrics
+from voxveil.metrics.score_files import read_trials
 from voxveil.metrics.suite import SuiteOptions
+from voxveil.privacy.audit.information import passing_line
 from voxveil.privacy.ledger import read_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.record import Release
 from voxveil.privacy.zcdp import DELTA, approximate
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.stages.context import StageContext
 
 __all__ = ["losses_projection", "promise", "run"]
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.corpus.split import Split, SplitWriter
-from voxveil.errors import IncompleteInputError, InputError
 from voxveil.privacy.gathered import gather_releases
 from voxveil.privacy.ledger import read_ledger, write_ledger
-from voxveil.stages.io import PART, Share
+from voxveil.runtime.atomic import read_json, whole_directory, write_bytes, write_json
+from voxveil.runtime.done import Done, finish, require_done
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.stages.context import PART, Share
 from voxveil.stages.registry import stage_spec
 from voxveil.stages.run import SHARE
-from voxveil.storage.atomic import read_json, whole_directory, write_bytes, write_json
-from voxveil.storage.done import Done, finish, require_done
 
 __all__ = ["gather_stage"]
 

@@ -28,11 +28,11 @@ from voxveil.corpus.phones import PHONES
 from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import SplitWriter, Utterance
 from voxveil.corpus.trials import draw_trials, enough_utterances, write_trials
-from voxveil.errors import InputError
-from voxveil.stages.io import StageContext
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.progress import Progress
+from voxveil.stages.context import StageContext
 from voxveil.stages.prepare_pool import Bad, Prepared, prepared
-from voxveil.storage.atomic import write_json
-from voxveil.training.progress import Progress
 
 __all__ = ["run"]
 

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.audio.io import decode, encode_flac, pad_short
+from voxveil.audio.files import decode, encode_flac, pad_short
 from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import Phone
-from voxveil.errors import InputError
-from voxveil.pitch.yaapt import track_f0
-from voxveil.processes import in_processes
+from voxveil.features.pitch.yaapt import track_f0
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.processes import in_processes
 
 __all__ = ["Bad", "Prepared", "prepare_clip", "prepared"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
 
 Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
 Keyed = Literal["", "system", "pitch_variant", "content_variant"]
-MadeFor = Literal["", "key", "pitch", "content", "recognizer", "original"]
+MadeFor = Literal["", "key", "features/pitch", "features/content", "recognizer", "original"]
 Secrecy = Literal["public", "private", "released"]
 
 
@@ -84,15 +84,13 @@ _TRAINED = (
     Port("curve", "Dataset", copy_of="model/curve.csv"),
 )
 _COMMON = (
-    "errors.py",
-    "seeding.py",
-    "storage",
+    "runtime",
     "config",
     "stages/run.py",
-    "stages/io.py",
+    "stages/context.py",
     "stages/registry.py",
 )
-_AUDIO_IO = ("audio/io.py", "audio/containers.py", "audio/frames.py")
+_AUDIO_IO = ("audio/files.py", "audio/containers.py", "audio/frames.py")
 _CURVES = tuple(f"tracking/{name}.py" for name in ("client", "names", "sender", "store", "stream"))
 _TRAIN = (*_COMMON, "stages/torchrun.py", "corpus/split.py", "audio", "training", *_CURVES)
 
@@ -109,8 +107,6 @@ STAGES: tuple[StageSpec, ...] = (
             "audio",
             "pitch/yaapt",
             "stages/prepare_pool.py",
-            "processes.py",
-            "training/progress.py",
         ),
     ),
     StageSpec(
@@ -120,7 +116,7 @@ STAGES: tuple[StageSpec, ...] = (
         _TRAINED,
         keyed="pitch_variant",
         sections=("train_pitch",),
-        packages=(*_TRAIN, "pitch", "privacy"),
+        packages=(*_TRAIN, "features/pitch", "privacy"),
         torch=True,
         gpu=True,
     ),
@@ -131,7 +127,7 @@ STAGES: tuple[StageSpec, ...] = (
         _TRAINED,
         keyed="content_variant",
         sections=("train_content",),
-        packages=(*_TRAIN, "corpus/phones.py", "content", "privacy"),
+        packages=(*_TRAIN, "corpus/phones.py", "features/content", "privacy"),
         torch=True,
         gpu=True,
     ),
@@ -141,7 +137,7 @@ STAGES: tuple[StageSpec, ...] = (
         (_PUBLIC,),
         _TRAINED,
         sections=("train_speaker",),
-        packages=(*_TRAIN, "speaker"),
+        packages=(*_TRAIN, "features/speaker"),
         torch=True,
         gpu=True,
     ),
@@ -160,45 +156,45 @@ STAGES: tuple[StageSpec, ...] = (
         "train one system's acoustic model on its own released features",
         (
             _PUBLIC,
-            Port("pitch", "Model", made_by="train_pitch", made_for="pitch"),
-            Port("content", "Model", made_by="train_content", made_for="content"),
-            Port("speaker", "Model", made_by="train_speaker"),
+            Port("features/pitch", "Model", made_by="train_pitch", made_for="features/pitch"),
+            Port("features/content", "Model", made_by="train_content", made_for="features/content"),
+            Port("features/speaker", "Model", made_by="train_speaker"),
         ),
         _TRAINED,
         keyed="system",
         sections=("train_synthesis",),
         packages=(
             *_TRAIN,
-            "pitch",
-            "content",
+            "features/pitch",
+            "features/content",
             "privacy",
-            "speaker",
+            "features/speaker",
             "synthesis",
-            "systems.py",
-            "loss_rule.py",
+            "features/extraction.py",
+            "privacy/loss_rule.py",
         ),
         torch=True,
         gpu=True,
     ),
     StageSpec(
-        "bundle",
+        "anonymize/bundle",
         "pack one system into a model folder that anonymizes by itself",
         (
-            Port("pitch", "Model", made_by="train_pitch", made_for="pitch"),
-            Port("content", "Model", made_by="train_content", made_for="content"),
-            Port("speaker", "Model", made_by="train_speaker"),
+            Port("features/pitch", "Model", made_by="train_pitch", made_for="features/pitch"),
+            Port("features/content", "Model", made_by="train_content", made_for="features/content"),
+            Port("features/speaker", "Model", made_by="train_speaker"),
             Port("vocoder", "Model", made_by="train_vocoder"),
             Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
         (Port("model", "Model"),),
         keyed="system",
-        sections=("bundle",),
-        packages=(*_COMMON, "privacy", "speaker", "loss_rule.py", "bundle.py"),
+        sections=("anonymize/bundle",),
+        packages=(*_COMMON, "privacy", "features/speaker", "privacy/loss_rule.py", "anonymize/bundle.py"),
     ),
     StageSpec(
         "anonymize",
         "release anonymized speech of the private speakers and the attacker's training set",
-        (Port("model", "Model", made_by="bundle", made_for="key"), _PUBLIC, _PRIVATE),
+        (Port("model", "Model", made_by="anonymize/bundle", made_for="key"), _PUBLIC, _PRIVATE),
         (
             Port("attacker", "Dataset"),
             Port("released", "Dataset", "released"),
@@ -210,17 +206,16 @@ STAGES: tuple[StageSpec, ...] = (
             *_COMMON,
             "corpus/split.py",
             "audio",
-            "pitch",
-            "content",
+            "features/pitch",
+            "features/content",
             "privacy",
-            "speaker",
+            "features/speaker",
             "synthesis",
-            "systems.py",
-            "loss_rule.py",
-            "bundle.py",
-            "anonymizer.py",
-            "windows.py",
-            "parallel.py",
+            "features/extraction.py",
+            "privacy/loss_rule.py",
+            "anonymize/bundle.py",
+            "anonymize/anonymizer.py",
+            "anonymize/windows.py",
             "training",
         ),
         torch=True,
@@ -235,7 +230,7 @@ STAGES: tuple[StageSpec, ...] = (
         _TRAINED,
         keyed="system",
         sections=("train_attacker",),
-        packages=(*_TRAIN, "speaker", "attack"),
+        packages=(*_TRAIN, "features/speaker", "attack"),
         torch=True,
         gpu=True,
         cacheable=False,
@@ -257,7 +252,7 @@ STAGES: tuple[StageSpec, ...] = (
             "corpus/split.py",
             "corpus/trials.py",
             "audio",
-            "speaker",
+            "features/speaker",
             "attack",
             "metrics/data.py",
             "metrics/eer.py",
@@ -281,8 +276,7 @@ STAGES: tuple[StageSpec, ...] = (
             "corpus/split.py",
             "corpus/phones.py",
             "audio",
-            "content",
-            "processes.py",
+            "features/content",
             "pitch/yaapt",
             "privacy",
             "training",
@@ -305,19 +299,19 @@ STAGES: tuple[StageSpec, ...] = (
         (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
         keyed="system",
         sections=("evaluate",),
-        packages=(*_COMMON, "metrics", "privacy", "audit/information.py"),
+        packages=(*_COMMON, "metrics", "privacy", "privacy/audit/information.py"),
         cacheable=False,
     ),
     StageSpec(
-        "report",
+        "results/report",
         "write the report page and publish the run to MLflow",
         (
             Port("metrics", "Metrics", made_by="evaluate", made_for="key", many=True),
             Port("samples", "Dataset", made_by="anonymize", made_for="key", output="samples", many=True),
         ),
-        (Port("report", "HTML"),),
-        sections=("report", "systems"),
-        packages=(*_COMMON, "metrics", "report", "tracking", "publish", *_AUDIO_IO),
+        (Port("results/report", "HTML"),),
+        sections=("results/report", "features/extraction"),
+        packages=(*_COMMON, "metrics", "results/report", "tracking", "tracking/publish", *_AUDIO_IO),
         cacheable=False,
     ),
 )

@@ -12,14 +12,14 @@ from typing import Any
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.errors import MissingExtraError, VoxveilError
-from voxveil.publish.send import publish
-from voxveil.report.page import Picture, page
-from voxveil.report.players import Pair, by_utterance, read_pairs
-from voxveil.report.results import Summary, read_summaries, same_corpus
-from voxveil.stages.io import StageContext
+from voxveil.results.report.page import Picture, page
+from voxveil.results.report.players import Pair, by_utterance, read_pairs
+from voxveil.results.report.results import Summary, read_summaries, same_corpus
+from voxveil.runtime.atomic import write_bytes, write_json, write_text
+from voxveil.runtime.errors import MissingExtraError, VoxveilError
+from voxveil.stages.context import StageContext
 from voxveil.stages.training_runs import training_fingerprints
-from voxveil.storage.atomic import write_bytes, write_json, write_text
+from voxveil.tracking.publish.send import publish
 from voxveil.tracking.store import tracking_enabled, warn
 
 __all__ = ["run"]
@@ -66,8 +66,8 @@ def _shown_params(params: Params, *, public: bool) -> dict[str, Any]:
 
 def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
     """Draw every public utterance that can be listened to."""
-    from voxveil.report.figures import DARK, LIGHT, figure_png
-    from voxveil.report.spectrograms import spectrogram_figure, spectrograms
+    from voxveil.results.report.figures import DARK, LIGHT, figure_png
+    from voxveil.results.report.spectrograms import spectrogram_figure, spectrograms
 
     pictures = {}
     for utterance, group in by_utterance(pairs).items():
@@ -88,7 +88,13 @@ def _publish(context: StageContext, metrics: Path, report: Path) -> None:
 
 def _draw(summaries: Sequence[Summary]) -> dict[str, Picture]:
     try:
-        from voxveil.report.figures import DARK, LIGHT, figure_png, privacy_utility_figure, rank_figure
+        from voxveil.results.report.figures import (
+            DARK,
+            LIGHT,
+            figure_png,
+            privacy_utility_figure,
+            rank_figure,
+        )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

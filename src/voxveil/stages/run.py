@@ -14,12 +14,12 @@ from pathlib import Path
 
 from voxveil.config import Params, load_params, original_system
 from voxveil.config.compose import to_mapping
-from voxveil.errors import InputError, ParamsError
-from voxveil.stages.io import Share, StageContext
+from voxveil.runtime.atomic import whole_directory, write_bytes, write_json
+from voxveil.runtime.done import Done, finish, require_done
+from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.stages.context import Share, StageContext
 from voxveil.stages.registry import Port, StageSpec, stage_spec
 from voxveil.stages.torchrun import run_by_torchrun, training_processes
-from voxveil.storage.atomic import whole_directory, write_bytes, write_json
-from voxveil.storage.done import Done, finish, require_done
 from voxveil.tracking.stream import training_sink
 
 __all__ = [

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from voxveil.attack.asv import Attacker
+from voxveil.attack.attackers.interface import Attacker
+from voxveil.attack.attackers.registry import find_attackers
 from voxveil.attack.files import write_attack
 from voxveil.attack.fusion import Fusion
-from voxveil.attack.kinds import find_attackers
 from voxveil.attack.rank import draw_rank_protocol
 from voxveil.attack.scenarios import Plan, Scenario, check_attackers, run_scenarios
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
-from voxveil.errors import InputError, ParamsError
-from voxveil.speaker.clips import MINIMUM_SAMPLES
-from voxveil.stages.io import StageContext
-from voxveil.training.progress import Progress
+from voxveil.features.speaker.clips import MINIMUM_SAMPLES
+from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.runtime.progress import Progress
+from voxveil.stages.context import StageContext
 
 __all__ = ["run"]
 

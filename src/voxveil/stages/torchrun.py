@@ -22,10 +22,10 @@ from typing import Any
 
 from voxveil.config import Params, parse_params
 from voxveil.config.compose import to_mapping
-from voxveil.errors import ParamsError, VoxveilError
-from voxveil.stages.io import StageContext
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import ParamsError, VoxveilError
+from voxveil.stages.context import StageContext
 from voxveil.stages.registry import StageSpec, stage_spec
-from voxveil.storage.atomic import read_json, write_json
 from voxveil.tracking.stream import training_sink
 
 __all__ = ["CPU_PROCESSES", "RankError", "run_by_torchrun", "training_processes"]

@@ -6,11 +6,17 @@ seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
 
 from __future__ import annotations
 
+from voxveil.attack.attackers.registry import (
+    TrainedAttacker,
+    attacker_folder,
+    listed_kinds,
+    seeds_of,
+    train_attacker,
+)
 from voxveil.attack.fusion import fuse_attackers, hold_out
-from voxveil.attack.kinds import TrainedAttacker, attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.corpus.split import Speech, Split
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import write_json
+from voxveil.runtime.atomic import write_json
+from voxveil.stages.context import StageContext
 from voxveil.training.outputs import write_curve
 
 __all__ = ["run"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from voxveil.content.labels import phone_targets, require_phones, state_targets
-from voxveil.content.train import LabelledUtterance, frame_accuracy, mel_features, train_content
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.split import Split
+from voxveil.features.content.labels import phone_targets, require_phones, state_targets
+from voxveil.features.content.train import LabelledUtterance, frame_accuracy, mel_features, train_content
 from voxveil.privacy import PublicNoise
-from voxveil.stages.io import StageContext
+from voxveil.stages.context import StageContext
 from voxveil.training.holdout import hold_out
 from voxveil.training.outputs import write_trained
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError
-from voxveil.pitch.extractor import PitchExtractor
-from voxveil.pitch.train import PitchUtterance, correlation, train_pitch
+from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.train import PitchUtterance, correlation, train_pitch
 from voxveil.privacy import PublicNoise
-from voxveil.stages.io import StageContext
+from voxveil.runtime.errors import InputError
+from voxveil.stages.context import StageContext
 from voxveil.training.holdout import hold_out
 from voxveil.training.outputs import write_trained
 

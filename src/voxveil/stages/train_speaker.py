@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from voxveil.corpus.split import Split
-from voxveil.speaker.clips import MINIMUM_SAMPLES
-from voxveil.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy
-from voxveil.speaker.train import train_encoder
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import write_json
+from voxveil.features.speaker.clips import MINIMUM_SAMPLES
+from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy
+from voxveil.features.speaker.train import train_encoder
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.progress import Progress
+from voxveil.stages.context import StageContext
 from voxveil.training.outputs import write_curve
-from voxveil.training.progress import Progress
 
 __all__ = ["run"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import write_json, write_text
+from voxveil.runtime.atomic import write_json, write_text
+from voxveil.stages.context import StageContext
 from voxveil.synthesis.corpus import corpus_facts, synthesis_split
 
 __all__ = ["run"]
@@ -29,10 +29,10 @@ def _passthrough(context: StageContext) -> None:
 
 
 def _train(context: StageContext) -> None:
-    from voxveil.speaker.encoder import SpeakerEncoder
+    from voxveil.features.extraction import System
+    from voxveil.features.speaker.encoder import SpeakerEncoder
     from voxveil.synthesis.speech import Speech
     from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
-    from voxveil.systems import System
     from voxveil.training.holdout import hold_out
     from voxveil.training.outputs import write_trained
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voxveil.stages.io import StageContext
+from voxveil.stages.context import StageContext
 from voxveil.synthesis.corpus import corpus_facts, synthesis_split
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder

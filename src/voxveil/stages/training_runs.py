@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from voxveil.config import Params
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.done import DONE
 from voxveil.stages.registry import STAGES, Port, StageSpec
 from voxveil.stages.run import fingerprint, made_for
-from voxveil.storage.atomic import read_json
-from voxveil.storage.done import DONE
 
 __all__ = ["training_fingerprints", "training_inputs", "training_name"]
 

@@ -10,25 +10,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxveil.config.fields import listed
-from voxveil.content.extractor import ContentExtractor
-from voxveil.content.labels import require_phones
 from voxveil.corpus.phones import SILENCE
 from voxveil.corpus.split import Split
-from voxveil.errors import IncompleteInputError, InputError
-from voxveil.pitch.yaapt import track_f0
+from voxveil.features.content.extractor import ContentExtractor
+from voxveil.features.content.labels import require_phones
+from voxveil.features.pitch.yaapt import track_f0
 from voxveil.privacy import PublicNoise
-from voxveil.processes import in_processes
-from voxveil.seeding import stream
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.training.progress import Progress
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.processes import in_processes
+from voxveil.runtime.progress import Progress
+from voxveil.runtime.seeding import stream
+from voxveil.stages.context import StageContext
 from voxveil.utility.decode import decode_phones
 from voxveil.utility.edits import Edits, count_edits, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
 from voxveil.utility.per import ErrorRate, error_rate
 from voxveil.utility.pitch import evenly, mean_correlation, pitch_correlation
 from voxveil.utility.transcripts import NORMALISATION, normalize_words
-from voxveil.utility.words import recognizer_name, words_in
+from voxveil.utility.word_recognizer import recognizer_name, words_in
 
 __all__ = ["run"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError
 
 __all__ = ["corpus_facts", "synthesis_split"]
 

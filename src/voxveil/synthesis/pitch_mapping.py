@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.pitch.scale import F0_MAX, F0_MIN, unit_to_hz
-from voxveil.speaker.targets import Target
+from voxveil.features.pitch.scale import F0_MAX, F0_MIN, unit_to_hz
+from voxveil.features.speaker.targets import Target
 from voxveil.synthesis.source import fill_unvoiced
 
 __all__ = ["convert_pitch", "smooth", "vocoder_f0"]

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, SAMPLE_RATE
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 
 __all__ = [
     "NOISE_SCALE",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from voxveil.audio.frames import HOP, MEL_BANDS
 from voxveil.audio.mel import FLOOR, log_mel
 from voxveil.corpus.split import Split, Utterance
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 
 __all__ = ["Crop", "Speech", "Spoken", "draw_crops", "mel_statistics"]
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from torch import nn
 
-from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError
 from voxveil.training.checkpoint import load_model
 from voxveil.training.loop import device
 

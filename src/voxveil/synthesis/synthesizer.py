@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import frame_count
-from voxveil.errors import InputError
-from voxveil.pitch.scale import hz_to_unit
+from voxveil.features.pitch.scale import hz_to_unit
+from voxveil.features.speaker.targets import Target
 from voxveil.privacy import Released, require_released
-from voxveil.speaker.targets import Target
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis.acoustic import AcousticModel
 from voxveil.synthesis.pitch_mapping import vocoder_f0
 from voxveil.synthesis.source import noise_source

@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.config.networks import SynthesisParams
-from voxveil.content.extractor import spread
 from voxveil.corpus.split import Utterance
-from voxveil.errors import InputError
+from voxveil.features.content.extractor import spread
+from voxveil.features.extraction import System
 from voxveil.privacy import PublicNoise
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize, acoustic_loss
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
-from voxveil.systems import System
 from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
 from voxveil.training.stopping import early_stopping

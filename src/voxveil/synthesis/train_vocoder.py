@@ -13,7 +13,7 @@ from voxveil.audio.frames import HOP
 from voxveil.audio.mel import log_mel
 from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Utterance
-from voxveil.seeding import stream
+from voxveil.runtime.seeding import stream
 from voxveil.synthesis.copying import DEFAULT_F0, copy_synthesis, tensors
 from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
 from voxveil.synthesis.losses import stft_loss

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from voxveil.config.networks import TrainVocoderParams
-from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis import hifigan, nsf, vocoder
 from voxveil.synthesis.hifigan import HifiGan, HifiGanSize
 from voxveil.synthesis.nsf import NsfSize, NsfVocoder

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import HOP, frame_count
-from voxveil.errors import InputError
+from voxveil.features.speaker.targets import Target
 from voxveil.privacy import Released
-from voxveil.speaker.targets import Target
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis.source import NoiseTape, cycles
 from voxveil.synthesis.synthesizer import Spoken, Synthesizer
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import MissingExtraError, VoxveilError
-from voxveil.storage.git import ask_git
-from voxveil.tracking.names import PREFIX
+from voxveil.runtime.errors import MissingExtraError, VoxveilError
+from voxveil.runtime.git import ask_git
+from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import Store
 
 __all__ = ["Tracker", "TrackingError", "common_tags", "connect", "git_commit"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 from voxveil.tracking.client import Tracker, connect
 from voxveil.tracking.store import Store
 

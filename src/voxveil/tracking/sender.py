@@ -15,9 +15,9 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from voxveil.errors import VoxveilError
+from voxveil.runtime.errors import VoxveilError
 from voxveil.tracking.client import Tracker, common_tags, connect
-from voxveil.tracking.names import PREFIX
+from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import resolve_store, warn
 from voxveil.tracking.system import system_metrics
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from voxveil.storage.project import project_root
+from voxveil.runtime.project import project_root
 
 __all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn"]
 

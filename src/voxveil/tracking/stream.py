@@ -18,8 +18,8 @@ from typing import IO, Protocol
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.storage.atomic import read_json
-from voxveil.tracking.names import finite, flat_params
+from voxveil.runtime.atomic import read_json
+from voxveil.tracking.mlflow_names import finite, flat_params
 from voxveil.tracking.store import tracking_enabled, warn
 
 __all__ = ["Sink", "Training", "silent", "training_sink"]

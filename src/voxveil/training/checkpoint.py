@@ -15,8 +15,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-from voxveil.errors import InputError
-from voxveil.storage.atomic import write_bytes
+from voxveil.runtime.atomic import write_bytes
+from voxveil.runtime.errors import InputError
 
 __all__ = ["load_checkpoint", "load_model", "model_bytes", "save_checkpoint"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["CAPABILITY", "DRIVERS", "driver_version", "gpu_fault", "require_gpu"]
 

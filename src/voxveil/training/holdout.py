@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from voxveil.errors import InputError
-from voxveil.seeding import stream
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 
 __all__ = ["SHARE", "hold_out"]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from voxveil.errors import VoxveilError
-from voxveil.seeding import stream_seed
+from voxveil.runtime.errors import VoxveilError
+from voxveil.runtime.progress import Progress
+from voxveil.runtime.seeding import stream_seed
 from voxveil.training import ranks
 from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
-from voxveil.training.progress import Progress
 from voxveil.training.stopping import EarlyStopping
 
 __all__ = [
@@ -119,8 +119,8 @@ def fit(
     Args:
         model: Every trained parameter; already initialised from a seed (:func:`seeded`).
         loss_of_step: Maps a step to (scalar loss, further values for the curve); draws its batch from
-            ``voxveil.seeding.stream(seed, ..., step)``, takes its rows of it (``ranks.share``), and gives
-            loss and values of the whole batch (``ranks.joint_mean`` and its like).
+            ``voxveil.runtime.seeding.stream(seed, ..., step)``, takes its rows of it (``ranks.share``),
+            and gives loss and values of the whole batch (``ranks.joint_mean`` and its like).
         plan: How to train.
         checkpoints: Folder to resume from and save to; none is kept if absent.
         sink: Told each point of the curve, e.g. to stream it to MLflow.

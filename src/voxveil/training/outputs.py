@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from voxveil.storage.atomic import write_bytes, write_json, write_text
+from voxveil.runtime.atomic import write_bytes, write_json, write_text
 from voxveil.training.checkpoint import model_bytes
 
 __all__ = ["curve_text", "write_curve", "write_trained"]

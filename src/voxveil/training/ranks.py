@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
-from voxveil.errors import ParamsError
+from voxveil.runtime.errors import ParamsError
 
 __all__ = [
     "agreed",

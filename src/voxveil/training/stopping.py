@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from voxveil.storage.atomic import write_bytes
+from voxveil.runtime.atomic import write_bytes
 from voxveil.training import ranks
 from voxveil.training.checkpoint import load_model, model_bytes
 

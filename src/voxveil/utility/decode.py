@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.corpus.phones import SILENCE
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 __all__ = ["PHONE_FRAMES", "best_path", "decode_phones"]
 

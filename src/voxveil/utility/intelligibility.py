@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from voxveil.errors import InputError
-from voxveil.seeding import stream
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 from voxveil.utility.edits import Edits, count_edits
 from voxveil.utility.per import ErrorRate
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from voxveil.errors import InputError
 from voxveil.metrics.intervals import draw_speakers, interval
-from voxveil.seeding import stream
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 from voxveil.utility.edits import Edits, total
 
 __all__ = ["ErrorRate", "error_rate"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.errors import InputError
 from voxveil.metrics.intervals import draw_speakers, interval
+from voxveil.runtime.errors import InputError
 
 __all__ = ["LEAST_FRAMES", "evenly", "mean_correlation", "pitch_correlation"]
 

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from voxveil.asr.augment import Augmentation  # noqa: E402
-from voxveil.asr.batches import Batches, Reader, Said, fitting  # noqa: E402
-from voxveil.asr.tokens import learn_tokens  # noqa: E402
-from voxveil.corpus.split import Utterance  # noqa: E402
-from voxveil.errors import InputError  # noqa: E402
+from voxveil.corpus.split import Utterance
+from voxveil.research.asr.augment import Augmentation
+from voxveil.research.asr.batches import Batches, Reader, Said, fitting
+from voxveil.research.asr.tokens import learn_tokens
+from voxveil.runtime.errors import InputError
 
 
 def made(count: int) -> list[Said]:

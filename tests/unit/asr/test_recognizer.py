@@ -14,18 +14,18 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from made_dictation import SMALL, TINY, dictation, texts  # noqa: E402
-from voxveil.asr import train  # noqa: E402
-from voxveil.asr.network import AsrNetwork, AsrSize, centred_mel, encoded_frames  # noqa: E402
-from voxveil.asr.recognizer import Recognizer, collapse  # noqa: E402
-from voxveil.asr.tokens import BEGIN, BLANK, END, Tokens  # noqa: E402
-from voxveil.asr.train import TrainedRecognizer, train_recognizer  # noqa: E402
-from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.audio.mel import log_mel  # noqa: E402
-from voxveil.config.compose import compose  # noqa: E402
-from voxveil.errors import InputError  # noqa: E402
-from voxveil.training.loop import TrainingError, seeded  # noqa: E402
-from voxveil.utility.edits import count_edits  # noqa: E402
+from made_dictation import SMALL, TINY, dictation, texts
+from voxveil.audio.frames import frame_count
+from voxveil.audio.mel import log_mel
+from voxveil.config.compose import compose
+from voxveil.research.asr import train
+from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel, encoded_frames
+from voxveil.research.asr.recognizer import Recognizer, collapse
+from voxveil.research.asr.tokens import BEGIN, BLANK, END, Tokens
+from voxveil.research.asr.train import TrainedRecognizer, train_recognizer
+from voxveil.runtime.errors import InputError
+from voxveil.training.loop import TrainingError, seeded
+from voxveil.utility.edits import count_edits
 
 LETTERS = (3, 4, 5)
 SIZE = AsrSize(6, 8, 2, 1, 1, 8, 3, 0.0)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.asr.tokens import BEGIN, BLANK, END, Tokens, learn_tokens
 from voxveil.corpus.sentences import PUBLIC_SENTENCES
-from voxveil.errors import InputError
+from voxveil.research.asr.tokens import BEGIN, BLANK, END, Tokens, learn_tokens
+from voxveil.runtime.errors import InputError
 
 SENTENCES = [str(sentence) for sentence in PUBLIC_SENTENCES]
 

@@ -7,13 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from made_identities import SMALL, made_pitch, made_utterances  # noqa: E402
-from voxveil.attack.asi import identify, pitch_features  # noqa: E402
-from voxveil.attack.asi_network import AsiNetwork, padded, statistics  # noqa: E402
-from voxveil.attack.asi_result import pooled_results  # noqa: E402
-from voxveil.attack.asi_split import split_utterances  # noqa: E402
-from voxveil.errors import InputError  # noqa: E402
-from voxveil.training.loop import seeded, use_threads  # noqa: E402
+from made_identities import SMALL, made_pitch, made_utterances
+from voxveil.attack.asi.identification import identify, pitch_features
+from voxveil.attack.asi.network import AsiNetwork, padded, statistics
+from voxveil.attack.asi.result import pooled_results
+from voxveil.attack.asi.split import split_utterances
+from voxveil.runtime.errors import InputError
+from voxveil.training.loop import seeded, use_threads
 
 pytestmark = pytest.mark.torch
 
@@ -163,7 +163,7 @@ def test_speakers_whom_the_network_learns_by_heart_are_found_by_their_statistics
 
 
 def test_a_constant_network_ranks_as_chance_does() -> None:
-    from voxveil.attack.asi import _Judged, _Reader
+    from voxveil.attack.asi.identification import _Judged, _Reader
 
     items = [(f"u{k}", k) for k in range(5)]
     features = {item: np.zeros((4, 3), np.float32) for item, _ in items}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from made_external import write_challenge, write_external
-from voxveil.attack import running
-from voxveil.cli import main
+from voxveil.attack.external import running
+from voxveil.cli.main import main
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -154,7 +154,7 @@ def test_errors_are_one_line(mine: Path, tmp_path: Path, capsys: pytest.CaptureF
 def test_it_knows_nothing_of_our_synthesis() -> None:
     modules = "running, layouts, kinds, ecapa, histograms, prosody, wavlm_ecapa, xvector, table"
     code = (
-        f"import sys\nfrom voxveil.commands import attack\nfrom voxveil.attack import {modules}\n"
+        f"import sys\nfrom voxveil.cli import attack\nfrom voxveil.attack import {modules}\n"
         "own = ('synthesis', 'systems', 'anonymizer', 'bundle', 'pitch', 'content', 'privacy')\n"
         "print([name for name in own if f'voxveil.{name}' in sys.modules])"
     )

@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.attack.asv import Conditions, cosine_matrix, embed_utterances, enrol, score_trials
+from voxveil.attack.attackers.interface import (
+    Conditions,
+    cosine_matrix,
+    embed_utterances,
+    enrol,
+    score_trials,
+)
 from voxveil.attack.files import write_attack
 from voxveil.attack.rank import draw_rank_protocol, score_ranks
 from voxveil.corpus.trials import Trial, TrialLists
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 SPEAKERS = ("ann", "bob", "eve")
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from made_voices import voice, write_voices
-from voxveil.attack.asv import Attacker, embed_utterances
-from voxveil.attack.codebook import fit_codebook, nearest
-from voxveil.attack.kinds import (
+from voxveil.attack.attackers.interface import Attacker, embed_utterances
+from voxveil.attack.attackers.registry import (
     attacker_folder,
     find_attackers,
     listed_kinds,
@@ -20,9 +19,10 @@ from voxveil.attack.kinds import (
     seeds_of,
     train_attacker,
 )
+from voxveil.attack.codebook import fit_codebook, nearest
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError, ParamsError
+from voxveil.runtime.errors import InputError, ParamsError
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

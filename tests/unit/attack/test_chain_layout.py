@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from made_external import TESTED, TRAIN, speech, trial_lines, utterances
-from voxveil.attack.layouts import find_external
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.attack.external.layouts import find_external
+from voxveil.audio.files import encode_flac
+from voxveil.cli.main import main
 from voxveil.corpus.split import SplitWriter, Utterance
-from voxveil.errors import VoxveilError
-from voxveil.storage.done import finish
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import VoxveilError
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

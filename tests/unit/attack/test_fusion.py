@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import minimize
 
 from made_voices import write_voices
-from voxveil.attack.asv import Attacker
+from voxveil.attack.attackers.interface import Attacker
 from voxveil.attack.backends import Cosine
 from voxveil.attack.fusion import Fusion, fit_fusion, fuse_attackers, hold_out
-from voxveil.errors import InputError, ParamsError
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.disclosure import independent_bits
 from voxveil.metrics.eer import eer
+from voxveil.runtime.errors import InputError, ParamsError
 
 
 def drawn(seed: int, n: int = 4000) -> tuple[dict[str, np.ndarray], np.ndarray]:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from made_external import speech, write_challenge, write_external
-from voxveil.attack.external import External, speech_digest
-from voxveil.attack.layouts import find_external
-from voxveil.errors import InputError
+from voxveil.attack.external.layouts import find_external
+from voxveil.attack.external.speech import External, speech_digest
+from voxveil.runtime.errors import InputError
 
 
 def only(external: External):

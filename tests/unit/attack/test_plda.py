@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from voxveil.attack.backends import Cosine, Euclidean
 from voxveil.attack.plda import Plda, fit_plda
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 def drawn(speakers: int, each: int, size: int = 6, seed: int = 0) -> tuple[np.ndarray, list[str]]:

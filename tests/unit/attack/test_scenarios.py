@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.attack.asv import Conditions
+from voxveil.attack.attackers.interface import Conditions
 from voxveil.attack.backends import Cosine
 from voxveil.attack.files import write_attack
 from voxveil.attack.fusion import fit_fusion
 from voxveil.attack.rank import draw_rank_protocol
 from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios
 from voxveil.corpus.trials import Trial, TrialLists
-from voxveil.errors import InputError
 from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
 from voxveil.metrics.suite import SuiteOptions
+from voxveil.runtime.errors import InputError
 
 SPEAKERS = [f"s{n:02d}" for n in range(20)]
 SEX_OF = {name: "FM"[n % 2] for n, name in enumerate(SPEAKERS)}

@@ -11,11 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from made_voices import voice, write_voices  # noqa: E402
-from voxveil.attack.kinds import load_attacker, train_attacker  # noqa: E402
-from voxveil.attack.wavlm import WavLM, find_wavlm  # noqa: E402
-from voxveil.config.networks import TrainAttackerParams  # noqa: E402
-from voxveil.errors import InputError, ParamsError  # noqa: E402
+from made_voices import voice, write_voices
+from voxveil.attack.attackers.registry import load_attacker, train_attacker
+from voxveil.attack.wavlm import WavLM, find_wavlm
+from voxveil.config.networks import TrainAttackerParams
+from voxveil.runtime.errors import InputError, ParamsError
 
 pytestmark = pytest.mark.torch
 

@@ -12,8 +12,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.audio.io import (
+from voxveil.audio.files import (
     SHORT_SAMPLES,
     decode,
     encode_flac,
@@ -21,7 +20,8 @@ from voxveil.audio.io import (
     pad_short,
     read_recording,
 )
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
 def tone(samples: int, rate: int = SAMPLE_RATE, frequency: float = 440.0, level: float = 0.5) -> np.ndarray:

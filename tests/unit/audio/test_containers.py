@@ -9,9 +9,9 @@ import pytest
 import soundfile
 
 from voxveil.audio.containers import CONTAINERS, OTHER_AUDIO, SUFFIXES, cut_short, not_read
-from voxveil.audio.io import read_recording
-from voxveil.cli import main
-from voxveil.errors import InputError
+from voxveil.audio.files import read_recording
+from voxveil.cli.main import main
+from voxveil.runtime.errors import InputError
 
 #: Suffix, container, encoding.
 READ = [
@@ -101,7 +101,7 @@ def test_check_lists_and_refuses_what_anonymize_does(
     suffix: str,
 ) -> None:
     """corpus check passed .sph, .w64 and .caf, and did not see .m4a; anonymize refused all of them."""
-    from voxveil.listing import list_folder
+    from voxveil.anonymize.inputs import list_folder
 
     (tmp_path / "in").mkdir()
     write(tmp_path / "in/good.wav", "WAV", "PCM_16")

@@ -9,10 +9,10 @@ import pytest
 import soundfile
 
 from voxveil.audio import streamed
-from voxveil.audio.io import read_recording
+from voxveil.audio.files import read_recording
 from voxveil.audio.loudness import LoudnessMeter, to_loudness
 from voxveil.audio.streamed import SlidingAudio, Spool, announced_seconds, survey
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 def signal(samples: int, level: float = 0.1, offset: float = 0.0) -> np.ndarray:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.comparison.sources import RunResults, compare_url
-from voxveil.publish.send import publish
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.cli.main import main
+from voxveil.results.comparison.sources import RunResults, compare_url
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.tracking.publish.send import publish
 from voxveil.tracking.store import resolve_store
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.comparison.differences import compare_entries, unpaired_interval
-from voxveil.comparison.render import difference_text
-from voxveil.comparison.table import _exact
+from voxveil.results.comparison.comparison import _exact
+from voxveil.results.comparison.differences import compare_entries, unpaired_interval
+from voxveil.results.comparison.render import difference_text
 
 values = st.floats(-100, 100)
 widths = st.floats(0, 50)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.comparison.paired import NotPairedError, paired_intervals, read_scored
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.eer import eer
 from voxveil.metrics.intervals import bootstrap_weights
-from voxveil.storage.atomic import read_json
+from voxveil.results.comparison.paired import NotPairedError, paired_intervals, read_scored
+from voxveil.runtime.atomic import read_json
 
 ATTACK = "ecapa/semi_informed"
 REPLICATES = 60

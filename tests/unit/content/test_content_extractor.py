@@ -10,14 +10,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.config.features import ContentVariant  # noqa: E402
-from voxveil.content.extractor import ContentExtractor  # noqa: E402
-from voxveil.content.model import ContentModel, ContentSize  # noqa: E402
-from voxveil.errors import InputError, PrivacyError  # noqa: E402
-from voxveil.privacy import PublicNoise, Released, SystemNoise, content_mechanism  # noqa: E402
-from voxveil.training.loop import seeded  # noqa: E402
-from voxveil.training.outputs import write_trained  # noqa: E402
+from voxveil.audio.frames import frame_count
+from voxveil.config.features import ContentVariant
+from voxveil.features.content.extractor import ContentExtractor
+from voxveil.features.content.model import ContentModel, ContentSize
+from voxveil.privacy import PublicNoise, Released, SystemNoise, content_mechanism
+from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.training.loop import seeded
+from voxveil.training.outputs import write_trained
 
 pytestmark = pytest.mark.torch
 PHONES = ("SIL", "A", "B")

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.made_phones import write_phone_split
 
-from voxveil.content.labels import frame_labels, require_phones
 from voxveil.corpus.split import Phone, Split
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.features.content.labels import frame_labels, require_phones
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 SET = ("SIL", "A", "B")
 

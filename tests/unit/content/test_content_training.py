@@ -10,25 +10,25 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.made_phones import phone_speech  # noqa: E402
+from tests.made_phones import phone_speech
 
-import voxveil.content.train as training  # noqa: E402
-from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.config.features import ContentVariant, TrainContentParams  # noqa: E402
-from voxveil.content.labels import frame_labels  # noqa: E402
-from voxveil.content.model import norm1_torch  # noqa: E402
-from voxveil.content.tdnnf import FactorizedLayer, orthogonality_error  # noqa: E402
-from voxveil.content.train import (  # noqa: E402
+import voxveil.features.content.train as training
+from voxveil.audio.frames import frame_count
+from voxveil.config.features import ContentVariant, TrainContentParams
+from voxveil.corpus.phones import PHONES
+from voxveil.features.content.labels import frame_labels
+from voxveil.features.content.model import norm1_torch
+from voxveil.features.content.tdnnf import FactorizedLayer, orthogonality_error
+from voxveil.features.content.train import (
     LabelledUtterance,
     frame_accuracy,
     mel_features,
     noise_share,
     train_content,
 )
-from voxveil.corpus.phones import PHONES  # noqa: E402
-from voxveil.errors import InputError  # noqa: E402
-from voxveil.privacy import PublicNoise  # noqa: E402
-from voxveil.training.loop import Plan  # noqa: E402
+from voxveil.privacy import PublicNoise
+from voxveil.runtime.errors import InputError
+from voxveil.training.loop import Plan
 
 pytestmark = pytest.mark.torch
 

@@ -9,22 +9,21 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from made_phones import phone_speech  # noqa: E402
-from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.config.features import ContentVariant, TrainContentParams  # noqa: E402
-from voxveil.content.extractor import ContentExtractor, pooled, spread  # noqa: E402
-from voxveil.content.labels import frame_labels  # noqa: E402
-from voxveil.content.model import ContentModel, ContentSize, pooled_frames, spread_frames  # noqa: E402
-from voxveil.content.train import (  # noqa: E402
+from made_phones import phone_speech
+from voxveil.audio.frames import frame_count
+from voxveil.config.features import ContentVariant, TrainContentParams
+from voxveil.corpus.phones import PHONES
+from voxveil.features.content.extractor import ContentExtractor, pooled, spread
+from voxveil.features.content.labels import frame_labels
+from voxveil.features.content.model import ContentModel, ContentSize, pooled_frames, spread_frames
+from voxveil.features.content.train import (
     LabelledUtterance,
     TrainedContent,
     frame_accuracy,
     mel_features,
     train_content,
 )
-from voxveil.corpus.phones import PHONES  # noqa: E402
-from voxveil.loss_rule import LossRule  # noqa: E402
-from voxveil.privacy import (  # noqa: E402
+from voxveil.privacy import (
     Identity,
     LaplaceSimplex,
     PublicNoise,
@@ -32,7 +31,8 @@ from voxveil.privacy import (  # noqa: E402
     SubsetSelection,
     SystemNoise,
 )
-from voxveil.training.loop import seeded  # noqa: E402
+from voxveil.privacy.loss_rule import LossRule
+from voxveil.training.loop import seeded
 
 pytestmark = pytest.mark.torch
 

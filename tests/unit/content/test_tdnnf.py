@@ -7,13 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from voxveil.content.model import ContentModel, ContentSize, norm1_torch  # noqa: E402
-from voxveil.content.tdnnf import FactorizedLayer, constrain, orthogonality_error  # noqa: E402
-from voxveil.privacy import norm1  # noqa: E402
-from voxveil.training.loop import seeded  # noqa: E402
+from voxveil.features.content.model import ContentModel, ContentSize, norm1_torch
+from voxveil.features.content.tdnnf import FactorizedLayer, constrain, orthogonality_error
+from voxveil.privacy import norm1
+from voxveil.training.loop import seeded
 
 pytestmark = pytest.mark.torch
 SIZE = ContentSize(bottleneck=10, hidden=16, factor=6, layers=3, classes=5)

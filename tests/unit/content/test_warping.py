@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from voxveil.audio.mel import log_mel  # noqa: E402
-from voxveil.content.warping import warp_bands  # noqa: E402
+from voxveil.audio.mel import log_mel
+from voxveil.features.content.warping import warp_bands
 
 pytestmark = pytest.mark.torch
 

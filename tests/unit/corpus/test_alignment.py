@@ -11,16 +11,16 @@ import soxr
 pytest.importorskip("pocketsphinx")
 pytest.importorskip("espeakng_loader")
 
-from voxveil.audio.frames import frame_count  # noqa: E402
-from voxveil.audio.io import encode_flac  # noqa: E402
-from voxveil.content.labels import frame_labels, phone_targets, state_targets  # noqa: E402
-from voxveil.corpus.alignment import AlignedSource, Aligner, Alignment  # noqa: E402
-from voxveil.corpus.embedded import EmbeddedSource  # noqa: E402
-from voxveil.corpus.espeak import pronounce, speak  # noqa: E402
-from voxveil.corpus.librispeech import read_librispeech  # noqa: E402
-from voxveil.corpus.phones import PHONES, pronunciation  # noqa: E402
-from voxveil.corpus.split import Split, SplitWriter, Utterance  # noqa: E402
-from voxveil.errors import IncompleteInputError, InputError  # noqa: E402
+from voxveil.audio.files import encode_flac
+from voxveil.audio.frames import frame_count
+from voxveil.corpus.alignment import AlignedSource, Aligner, Alignment
+from voxveil.corpus.embedded import EmbeddedSource
+from voxveil.corpus.espeak import pronounce, speak
+from voxveil.corpus.librispeech import read_librispeech
+from voxveil.corpus.phones import PHONES, pronunciation
+from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.features.content.labels import frame_labels, phone_targets, state_targets
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.audio.files import encode_flac
+from voxveil.cli.main import main
 from voxveil.config.compose import params_text
 from voxveil.config.load import parse_params
 from voxveil.corpus.librispeech import read_librispeech

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.corpus.download import fetch_subset
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 @dataclass

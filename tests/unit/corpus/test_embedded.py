@@ -16,8 +16,8 @@ from voxveil.corpus.espeak import espeak_version, speak
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.sentences import PRIVATE_SENTENCES, PUBLIC_SENTENCES
 from voxveil.corpus.voices import make_voice
-from voxveil.errors import ParamsError
-from voxveil.pitch.yaapt import track_f0
+from voxveil.features.pitch.yaapt import track_f0
+from voxveil.runtime.errors import ParamsError
 
 pytest.importorskip("espeakng_loader", reason="needs the demo extra")
 
@@ -125,7 +125,8 @@ def test_espeak_says_its_version() -> None:
 def test_without_espeak_one_line_says_what_to_install() -> None:
     code = (
         "import sys\nsys.modules['espeakng_loader'] = None\n"
-        "from voxveil.corpus.espeak import espeak_version\nfrom voxveil.errors import MissingExtraError\n"
+        "from voxveil.corpus.espeak import espeak_version\n"
+        "from voxveil.runtime.errors import MissingExtraError\n"
         "try: espeak_version()\nexcept MissingExtraError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

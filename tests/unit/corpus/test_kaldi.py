@@ -10,7 +10,7 @@ import soundfile
 
 from voxveil.corpus.kaldi import read_kaldi
 from voxveil.corpus.opening import open_folder
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import soundfile
 from voxveil.corpus.librispeech import read_librispeech, read_speakers, speaker_of, write_librispeech
 from voxveil.corpus.opening import clips_of, open_folder
 from voxveil.corpus.source import Clip
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 TABLE = (
     ";ID  |SEX| SUBSET           |MINUTES| NAME\n61 | M | test | 8.1 | A\n60   | F | test | 1 | |CBW|Simon\n"
@@ -119,7 +119,7 @@ def test_ids_without_fields_are_refused(utterance: str) -> None:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    from voxveil.audio.io import encode_flac
+    from voxveil.audio.files import encode_flac
 
     clips = [
         Clip(f"{s}-1-000{i}", s, sex, "SOME WORDS", "public")

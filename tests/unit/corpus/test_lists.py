@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voxveil.corpus.lists import draw_lists, overlaps
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 SEXES = {f"{number}": "FM"[number % 2] for number in range(30)}
 

@@ -9,7 +9,7 @@ import pytest
 
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.opening import open_source
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 def test_a_relative_source_must_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from voxveil.corpus.phones import _ESPEAK, PHONES, phones_from_espeak
 from voxveil.corpus.split import Phone
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 def test_the_set_is_cmudict_and_silence() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from made_corpora import vowel, write_corpus
-from voxveil.audio.io import encode_flac
+from voxveil.audio.files import encode_flac
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.opening import dataset_version, open_source
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import soundfile
 
 from made_corpora import write_corpus, write_params
 from voxveil.corpus.opening import open_folder
-from voxveil.data.packing import pack_corpus
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.datasets.packing import pack_corpus
+from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.stages.run import run_stage
 
 

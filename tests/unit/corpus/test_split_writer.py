@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.audio.io import encode_flac
+from voxveil.audio.files import encode_flac
 from voxveil.corpus.split import Split, SplitWriter, Utterance
-from voxveil.errors import IncompleteInputError
+from voxveil.runtime.errors import IncompleteInputError
 
 UTTERANCE = Utterance("7-1-0001", "7", "F", 1_600)
 

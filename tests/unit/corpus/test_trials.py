@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from voxveil.corpus.split import Utterance
 from voxveil.corpus.trials import draw_trials, read_trials, write_trials
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
 def people(speakers: int = 4, each: int = 5) -> list[Utterance]:

@@ -46,7 +46,7 @@ def on_small_disk(disk: Path, room: int, begin: Path, end: Path, *words: str) ->
     Returns:
         Exit status and what it said on standard error; what the disk held at the end is copied to ``end``.
     """
-    command = [sys.executable, "-m", "voxveil.cli", "data", *words]
+    command = [sys.executable, "-m", "voxveil.cli.main", "data", *words]
     result = subprocess.run(
         [*_OWN, "sh", "-c", _SCRIPT, "sh", str(disk), str(begin), str(end), str(room), *command],
         capture_output=True,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.data.changes import compare
-from voxveil.data.face import Row, face_text, manifest_text, parse_face, parse_manifest, summary
-from voxveil.errors import InputError
+from voxveil.datasets.changes import compare
+from voxveil.datasets.face import Row, face_text, manifest_text, parse_face, parse_manifest, summary
+from voxveil.runtime.errors import InputError
 
 IDS = st.text("abcXYZ0129-_.é", min_size=1, max_size=6)
 ROWS = st.builds(

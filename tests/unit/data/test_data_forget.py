@@ -17,9 +17,9 @@ from made_datasets import (
     write_kaldi,
     write_libri,
 )
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.corpus.opening import open_folder
-from voxveil.data import forgetting
+from voxveil.datasets import forgetting
 from voxveil.privacy import Entry, LaplaceCube
 from voxveil.privacy.ledger import Ledger
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from made_datasets import commit, make_speaker_outputs, run_data, shell, write_libri
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
 
 pytest.importorskip("mlflow", reason="needs the mlflow extra")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from made_datasets import shell
-from voxveil.cli import main
-from voxveil.data.bucket import parse_location
-from voxveil.errors import InputError
+from voxveil.cli.main import main
+from voxveil.datasets.bucket import parse_location
+from voxveil.runtime.errors import InputError
 
 
 @dataclass

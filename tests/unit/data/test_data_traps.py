@@ -20,8 +20,8 @@ from made_datasets import (
     write_libri,
 )
 from voxveil.corpus.opening import open_folder
-from voxveil.data import adding, packing
-from voxveil.storage import shards
+from voxveil.datasets import adding, packing
+from voxveil.runtime import shards
 
 
 def table(text: str) -> list[list[str]]:
@@ -198,7 +198,7 @@ def test_three_at_once_all_finish(project: Path, tmp_path: Path, namespace: bool
     running = []
     for index in range(3):
         corpus = write_libri(tmp_path / f"in{index}", {f"3{index}": "F"})
-        command = [*own, sys.executable, "-m", "voxveil.cli", "data", "add", f"set{index}", str(corpus)]
+        command = [*own, sys.executable, "-m", "voxveil.cli.main", "data", "add", f"set{index}", str(corpus)]
         running.append(subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True))
     results = [(process.communicate()[1], process.returncode) for process in running]
     assert [status for _, status in results] == [0, 0, 0], results

@@ -22,7 +22,7 @@ from made_datasets import (
     speech,
     write_libri,
 )
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.corpus.opening import open_folder
 
 

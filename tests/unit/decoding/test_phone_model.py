@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.decoding.phone_model import (
+from voxveil.research.decoding.phone_model import (
     MIN_FRAMES,
     PhoneModel,
     decode_phones,
@@ -16,8 +16,8 @@ from voxveil.decoding.phone_model import (
     frames_right,
     phone_model,
 )
-from voxveil.decoding.phone_posteriors import SCALES, smoothed_posteriors, tuned_scales
-from voxveil.errors import InputError
+from voxveil.research.decoding.phone_posteriors import SCALES, smoothed_posteriors, tuned_scales
+from voxveil.runtime.errors import InputError
 
 PHONES = ("SIL", "A", "B")
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voxveil.config.model import GateParams
-from voxveil.errors import InputError
-from voxveil.gate.decision import Decision, decide
-from voxveil.gate.evidence import Evidence, Measured, Promised, read_evidence
+from voxveil.results.gate.decision import Decision, decide
+from voxveil.results.gate.evidence import Evidence, Measured, Promised, read_evidence
+from voxveil.runtime.errors import InputError
 
 RULES = GateParams()
 ATTACK = "ecapa/semi_informed"

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from made_outputs import Made, evaluate, make_outputs
-from voxveil.cli import main
-from voxveil.comparison.paired import NotPairedError
-from voxveil.gate.losses import paired_losses
+from voxveil.cli.main import main
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.intervals import bootstrap_weights
 from voxveil.metrics.linkability import linkability
+from voxveil.results.comparison.paired import NotPairedError
+from voxveil.results.gate.losses import paired_losses
 
 ATTACK = "ecapa/semi_informed"
 ORIGINAL = Made(4.0, per=20.0, kind="original")

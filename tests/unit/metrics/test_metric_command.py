@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from metric_reference import arrays
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_refusals(arguments, words, tmp_path, capsys, monkeypatch):
 def test_needs_no_extra(rank_file):
     """The command runs without torch, matplotlib and mlflow ever being imported."""
     code = (
-        "import sys; from voxveil.cli import main; "
+        "import sys; from voxveil.cli.main import main; "
         f"assert main(['evaluate', '--scores', {str(rank_file)!r}, '--replicates', '5']) == 0; "
         "heavy = {'torch', 'matplotlib', 'mlflow', 'speechbrain', 'kfp', 'dvc'} & set(sys.modules); "
         "assert not heavy, heavy"

@@ -7,9 +7,9 @@ import gzip
 import numpy as np
 import pytest
 
-from voxveil.cli import main
-from voxveil.errors import InputError
+from voxveil.cli.main import main
 from voxveil.metrics.evaluation import read_evaluation
+from voxveil.runtime.errors import InputError
 
 TRIALS = "A a1 target\nA b1 nontarget\nB a1 nontarget\nB b1 target\n"
 SCORES = "A a1 0.9\nB a1 0.1\nA b1 -0.2\nB b1 1.5\n"

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from metric_reference import arrays
 
-from voxveil.errors import InputError
 from voxveil.metrics import betabinomial, population
 from voxveil.metrics.data import RankSet
 from voxveil.metrics.disclosure import mean_disclosure
 from voxveil.metrics.identification import rank_embeddings
 from voxveil.metrics.ranks import rank_inputs
 from voxveil.metrics.speakers import format_speakers, speaker_table
+from voxveil.runtime.errors import InputError
 
 SIZES = np.array([10**3, 10**5, 10**7])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from metric_reference import RANK_SETS, REFERENCE, SCORE_SETS, arrays, number
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.metrics import betabinomial, disclosure, eer, legal, linkability, ranks, zebra
 from voxveil.metrics.data import CountTable, RankSet, UndefinedMetricError
 from voxveil.metrics.eps_gauss import eps_max_gauss, fit_gauss

@@ -11,9 +11,9 @@ import pytest
 from metric_reference import arrays
 
 from voxveil.metrics.betabinomial import fit_betabinomial
+from voxveil.metrics.catalogue import METRICS, flat_metrics, undefined_metrics
 from voxveil.metrics.data import CountTable, RankSet, ScoreSet
 from voxveil.metrics.intervals import SortedTrials, bootstrap_weights, interval, permutations
-from voxveil.metrics.names import METRICS, flat_metrics, undefined_metrics
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores, rank_values, trial_values
 
 RANK_NAMES = ("rank_mean", "rank_max", "identification_rate", "rank_spread")

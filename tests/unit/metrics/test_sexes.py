@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.errors import InputError
 from voxveil.metrics.data import RankSet, ScoreSet
 from voxveil.metrics.sexes import by_sex, ranks_within_sex, read_sexes, sex_disclosure, trials_by_sex
+from voxveil.runtime.errors import InputError
 
 NAMES = tuple(f"s{n}" for n in range(8))
 SEX_OF = {name: "FM"[n % 2] for n, name in enumerate(NAMES)}

@@ -12,9 +12,9 @@ import pytest
 import soundfile
 
 from made_speech import speak, write_bundles, write_models
-from voxveil.bundle import SUMS, read_bundle
-from voxveil.cli import main
-from voxveil.storage.done import file_sha256
+from voxveil.anonymize.bundle import SUMS, read_bundle
+from voxveil.cli.main import main
+from voxveil.runtime.done import file_sha256
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
 
@@ -86,7 +86,7 @@ def test_a_version_is_a_pointer_with_checksum_and_promise(team: Path, capsys) ->
     version = client().get_model_version_by_alias("anonymizer", "champion")
     digest = file_sha256(team / "models/anon_dp" / SUMS)
     tags = version.tags
-    assert tags["voxveil.bundle"] == digest
+    assert tags["voxveil.anonymize.bundle"] == digest
     assert tags["voxveil.corpus"] == "made"
     assert tags["voxveil.data_revision"] == "ab" * 32
     assert (tags["voxveil.epsilon.pitch"], tags["voxveil.unit.pitch"]) == ("10", "utterance")

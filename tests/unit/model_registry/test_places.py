@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from voxveil.bundle import parse_sums
-from voxveil.errors import InputError
-from voxveil.model_registry.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
-from voxveil.model_registry.storing import _without_credentials
+from voxveil.anonymize.bundle import parse_sums
+from voxveil.runtime.errors import InputError
+from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
+from voxveil.tracking.models.storing import _without_credentials
 
 SHA = "ab" * 32
 COMMIT = "0f" * 20

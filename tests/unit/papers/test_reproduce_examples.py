@@ -12,12 +12,12 @@ import pytest
 from scipy.stats import norm
 
 from made_pages import Reader, numbers
-from voxveil.cli import main
-from voxveil.papers import simulation
-from voxveil.papers.catalogue import ITEMS, maker
-from voxveil.papers.pav_examples import exact_eer, exact_worst
-from voxveil.papers.simulation import hull_eer
-from voxveil.storage.done import require_done
+from voxveil.cli.main import main
+from voxveil.research.papers import simulation
+from voxveil.research.papers.catalogue import ITEMS, maker
+from voxveil.research.papers.pav_examples import exact_eer, exact_worst
+from voxveil.research.papers.simulation import hull_eer
+from voxveil.runtime.done import require_done
 
 
 def pav_by_hand(labels: list[int]) -> list[float]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex
-from voxveil.probe.facts import Cost, spent
-from voxveil.probe.pipeline import probe_folder
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
+from voxveil.research.probe.facts import Cost, spent
+from voxveil.research.probe.pipeline import probe_folder
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
 
 
 def probe(kind: str, epsilon: float, draw: int, accuracy: float) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import yaml
 
 from made_outputs import Made, finish_outputs
 from made_pages import numbers
-from voxveil.cli import main
-from voxveil.papers.systems import strongest
-from voxveil.storage.atomic import read_json
+from voxveil.cli.main import main
+from voxveil.research.papers.systems import strongest
+from voxveil.runtime.atomic import read_json
 
 pytest.importorskip("matplotlib")
 

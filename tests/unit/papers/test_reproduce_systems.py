@@ -13,16 +13,16 @@ from scipy.stats import betabinom
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
 from made_pages import Reader, numbers
-from voxveil.cli import main
-from voxveil.commands import repro
+from voxveil.cli import repro
+from voxveil.cli.main import main
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
-from voxveil.papers.attacks import pav_ceiling
-from voxveil.papers.rank_simulation import INPUTS, REFERENCES, TYPICAL, drawn_histogram, true_gamma
-from voxveil.papers.score_files import find_score_files
-from voxveil.report.published import VPC2024
-from voxveil.report.results import results_digest
-from voxveil.storage.atomic import read_json, write_json
-from voxveil.storage.done import file_sha256, finish
+from voxveil.research.papers.attacks import pav_ceiling
+from voxveil.research.papers.rank_simulation import INPUTS, REFERENCES, TYPICAL, drawn_histogram, true_gamma
+from voxveil.research.papers.score_folders import find_score_files
+from voxveil.results.report.published import VPC2024
+from voxveil.results.report.results import results_digest
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import file_sha256, finish
 
 MARK = "zqx"
 

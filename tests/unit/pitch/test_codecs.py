@@ -13,16 +13,16 @@ from hypothesis.extra import numpy as some
 
 torch = pytest.importorskip("torch")
 
-from voxveil.config.features import PitchVariant, TrainPitchParams  # noqa: E402
-from voxveil.errors import InputError, PrivacyError  # noqa: E402
-from voxveil.pitch.codecs import ContourCodec  # noqa: E402
-from voxveil.pitch.extractor import PitchExtractor  # noqa: E402
-from voxveil.pitch.scale import hz_to_unit  # noqa: E402
-from voxveil.pitch.train import PitchUtterance, correlation, train_pitch  # noqa: E402
-from voxveil.privacy import LaplaceBall, PublicNoise, SystemNoise  # noqa: E402
-from voxveil.privacy.ball import BALL_BITS  # noqa: E402
-from voxveil.privacy.discrete import to_grid  # noqa: E402
-from voxveil.training.outputs import write_trained  # noqa: E402
+from voxveil.config.features import PitchVariant, TrainPitchParams
+from voxveil.features.pitch.codecs import ContourCodec
+from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.scale import hz_to_unit
+from voxveil.features.pitch.train import PitchUtterance, correlation, train_pitch
+from voxveil.privacy import LaplaceBall, PublicNoise, SystemNoise
+from voxveil.privacy.ball import BALL_BITS
+from voxveil.privacy.discrete import to_grid
+from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.training.outputs import write_trained
 
 pytestmark = pytest.mark.torch
 

@@ -12,15 +12,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from voxveil.config.features import PitchVariant  # noqa: E402
-from voxveil.errors import InputError, VoxveilError  # noqa: E402
-from voxveil.pitch.codecs import AutoencoderCodec  # noqa: E402
-from voxveil.pitch.extractor import PitchExtractor  # noqa: E402
-from voxveil.pitch.model import PitchAutoencoder  # noqa: E402
-from voxveil.pitch.scale import hz_to_unit  # noqa: E402
-from voxveil.privacy import PublicNoise, Released, SystemNoise, pitch_mechanism  # noqa: E402
-from voxveil.training.loop import seeded  # noqa: E402
-from voxveil.training.outputs import write_trained  # noqa: E402
+from voxveil.config.features import PitchVariant
+from voxveil.features.pitch.codecs import AutoencoderCodec
+from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.model import PitchAutoencoder
+from voxveil.features.pitch.scale import hz_to_unit
+from voxveil.privacy import PublicNoise, Released, SystemNoise, pitch_mechanism
+from voxveil.runtime.errors import InputError, VoxveilError
+from voxveil.training.loop import seeded
+from voxveil.training.outputs import write_trained
 
 pytestmark = pytest.mark.torch
 CHANNELS = 4
@@ -67,7 +67,8 @@ def test_the_identity_releases_the_unit_scale_itself_without_torch(tmp_path: Pat
     assert released.loss.unbounded and released.loss.unit == "utterance"
     code = (
         "import sys, numpy as np; from pathlib import Path\n"
-        "from voxveil.pitch.extractor import PitchExtractor; from voxveil.privacy import SystemNoise\n"
+        "from voxveil.features.pitch.extractor import PitchExtractor\n"
+        "from voxveil.privacy import SystemNoise\n"
         "PitchExtractor.load(Path(sys.argv[1])).release(np.ones(5) * 100, SystemNoise())\n"
         "print('torch' in sys.modules)"
     )

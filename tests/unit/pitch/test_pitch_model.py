@@ -7,10 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from voxveil.pitch.model import (  # noqa: E402
+from voxveil.features.pitch.model import (
     PitchAutoencoder,
     decode_one,
     encode_one,
@@ -18,7 +18,7 @@ from voxveil.pitch.model import (  # noqa: E402
     pearson,
     pearson_loss,
 )
-from voxveil.training.loop import seeded  # noqa: E402
+from voxveil.training.loop import seeded
 
 pytestmark = pytest.mark.torch
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from voxveil.errors import InputError
-from voxveil.pitch.scale import F0_MAX, F0_MIN, UNIT_MIN, hz_to_unit, require_f0, unit_to_hz
+from voxveil.features.pitch.scale import F0_MAX, F0_MIN, UNIT_MIN, hz_to_unit, require_f0, unit_to_hz
+from voxveil.runtime.errors import InputError
 
 
 def test_known_points() -> None:

@@ -7,11 +7,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import voxveil.pitch.train as training  # noqa: E402
-from voxveil.config.features import PitchVariant, TrainPitchParams  # noqa: E402
-from voxveil.errors import InputError  # noqa: E402
-from voxveil.pitch.train import PitchUtterance, correlation, fit_affine, train_pitch  # noqa: E402
-from voxveil.privacy import PublicNoise  # noqa: E402
+import voxveil.features.pitch.train as training
+from voxveil.config.features import PitchVariant, TrainPitchParams
+from voxveil.features.pitch.train import PitchUtterance, correlation, fit_affine, train_pitch
+from voxveil.privacy import PublicNoise
+from voxveil.runtime.errors import InputError
 
 pytestmark = pytest.mark.torch
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from voxveil.audio.files import read_recording
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
-from voxveil.audio.io import read_recording
-from voxveil.errors import InputError
-from voxveil.pitch.yaapt import F0_MAX, F0_MIN, track_f0
+from voxveil.features.pitch.yaapt import F0_MAX, F0_MIN, track_f0
+from voxveil.runtime.errors import InputError
 
 
 def voiced(f0: np.ndarray | float, samples: int, harmonics: int = 12) -> np.ndarray:

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from made_speech import speak
+from voxveil.audio.files import read_recording
 from voxveil.audio.frames import HOP, SAMPLE_RATE
-from voxveil.audio.io import read_recording
-from voxveil.errors import InputError
-from voxveil.pitch.yaapt import tracker
-from voxveil.pitch.yaapt.grid import F0_MAX, F0_MIN, FILTER_ORDER
-from voxveil.pitch.yaapt.path import cheapest_path, running_median
+from voxveil.features.pitch.yaapt import tracker
+from voxveil.features.pitch.yaapt.grid import F0_MAX, F0_MIN, FILTER_ORDER
+from voxveil.features.pitch.yaapt.path import cheapest_path, running_median
+from voxveil.runtime.errors import InputError
 
 pytest.importorskip("amfm_decompy", reason="AMFM_decompy is not installed")
 
@@ -145,7 +145,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     audio = speak(130.0, 40_000)[0]
     whole = tracker.track_f0(audio)
     for module in ("spectral", "temporal"):
-        monkeypatch.setattr(f"voxveil.pitch.yaapt.{module}._BLOCK", 7)
+        monkeypatch.setattr(f"voxveil.features.pitch.yaapt.{module}._BLOCK", 7)
     np.testing.assert_allclose(tracker.track_f0(audio), whole, rtol=1e-6)
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from voxveil.audit.accounting import approximate_epsilon
-from voxveil.errors import PrivacyError
 from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex, Loss, utterance_loss
+from voxveil.privacy.audit.accounting import approximate_epsilon
+from voxveil.runtime.errors import PrivacyError
 
 pytest.importorskip("dp_accounting", reason="dp-accounting is not installed")
 

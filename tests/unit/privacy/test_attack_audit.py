@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.audit.attack_audit import Trial, _matched, audit_attack
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.privacy import Ledger, write_ledger
+from voxveil.privacy.audit.attack_audit import Trial, _matched, audit_attack
 from voxveil.privacy.register import FolderRegister
 
 from .ledger_entries import make_entry

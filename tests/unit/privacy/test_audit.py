@@ -11,13 +11,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from voxveil.audit.bounds import ALPHA, Event, _bound, choose_event, largest_bound, ratio_bound
-from voxveil.audit.mechanism_audit import Finding, audit_cube, audit_neighbours, audit_noise, audit_simplex
-from voxveil.cli import main
-from voxveil.errors import InputError
+from voxveil.cli.main import main
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, PublicNoise, Released, SystemNoise
+from voxveil.privacy.audit.bounds import ALPHA, Event, _bound, choose_event, largest_bound, ratio_bound
+from voxveil.privacy.audit.mechanism_audit import (
+    Finding,
+    audit_cube,
+    audit_neighbours,
+    audit_noise,
+    audit_simplex,
+)
 from voxveil.privacy.mechanisms import CUBE_BITS
-from voxveil.seeding import stream
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 
 RELEASES = 60_000
 

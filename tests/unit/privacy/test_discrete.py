@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.discrete import Rate, bernoulli_exp, discrete_laplace, rate_for, to_grid
 from voxveil.privacy.noise import SystemNoise
-from voxveil.seeding import stream
+from voxveil.runtime.errors import PrivacyError
+from voxveil.runtime.seeding import stream
 
 
 class SeededWords:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.errors import InputError, PrivacyError
+from voxveil.cli.main import main
 from voxveil.privacy import Ledger, Release, read_ledger, write_ledger
 from voxveil.privacy.gathered import gather_releases
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.record import parse_release
 from voxveil.privacy.register import FolderRegister
 from voxveil.privacy.totals import speaker_totals, utterance_totals
-from voxveil.storage.atomic import dump_json
+from voxveil.runtime.atomic import dump_json
+from voxveil.runtime.errors import InputError, PrivacyError
 
 from .ledger_entries import make_entry
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from voxveil.audit.gaussian_audit import audit_sphere
 from voxveil.config import parse_params
 from voxveil.config.features import ContentVariant
-from voxveil.errors import ParamsError, PrivacyError
 from voxveil.privacy import GaussianSphere, PublicNoise, SystemNoise, content_mechanism, norm2
+from voxveil.privacy.audit.gaussian_audit import audit_sphere
 from voxveil.privacy.discrete_gaussian import SIGMA_BITS, discrete_gaussian
-from voxveil.seeding import stream
+from voxveil.runtime.errors import ParamsError, PrivacyError
+from voxveil.runtime.seeding import stream
 
 VECTORS = arrays(
     np.float64,

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.audit.information import (
+from voxveil.privacy import Identity, LaplaceBall, LaplaceCube, LaplaceSimplex
+from voxveil.privacy.audit.information import (
     ball_information,
     bits,
     channel_information,
@@ -22,8 +23,7 @@ from voxveil.audit.information import (
     utterance_information,
     vector_information,
 )
-from voxveil.errors import PrivacyError
-from voxveil.privacy import Identity, LaplaceBall, LaplaceCube, LaplaceSimplex
+from voxveil.runtime.errors import PrivacyError
 
 
 @pytest.mark.parametrize(("epsilon", "passed"), [(1, 0.154), (3, 1.04), (10, 5.78)])

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy import (
     Entry,
     LaplaceSimplex,
@@ -24,7 +23,8 @@ from voxveil.privacy.ledger import registered
 from voxveil.privacy.record import parse_release
 from voxveil.privacy.register import FolderRegister
 from voxveil.privacy.totals import speaker_totals, utterance_totals
-from voxveil.storage.atomic import dump_json
+from voxveil.runtime.atomic import dump_json
+from voxveil.runtime.errors import InputError, PrivacyError
 
 MakeEntry = Callable[..., Entry]
 

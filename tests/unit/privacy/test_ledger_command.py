@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.privacy import Ledger, Release, write_ledger
 from voxveil.privacy.register import FolderRegister
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy import Loss, compose, utterance_loss
+from voxveil.runtime.errors import PrivacyError
 
 
 def loss(epsilon: float, unit: str = "utterance") -> Loss:

@@ -13,7 +13,6 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from voxveil.config.features import ContentVariant, PitchVariant
-from voxveil.errors import PrivacyError
 from voxveil.privacy import (
     Identity,
     LaplaceCube,
@@ -26,6 +25,7 @@ from voxveil.privacy import (
 )
 from voxveil.privacy.discrete import discrete_laplace, rate_for, to_grid
 from voxveil.privacy.mechanisms import CUBE_BITS, SIMPLEX_BITS
+from voxveil.runtime.errors import PrivacyError
 
 VECTORS = arrays(
     np.float64,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, PublicNoise, SystemNoise
 from voxveil.privacy.noise import laplace_from_words
+from voxveil.runtime.errors import PrivacyError
 
 
 @pytest.mark.parametrize("scale", [0.02, 2.0, 5600.0])

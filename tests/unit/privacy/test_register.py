@@ -18,9 +18,9 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy.ledger import Ledger, registered
 from voxveil.privacy.register import FolderRegister, S3Register, open_register, register_location
+from voxveil.runtime.errors import PrivacyError
 
 from .ledger_entries import make_entry
 

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from made_speech import made_bundles, speak
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.audio.files import encode_flac
+from voxveil.cli.main import main
 from voxveil.privacy import SystemNoise, read_ledgers
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.register import FolderRegister

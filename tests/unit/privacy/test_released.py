@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.errors import PrivacyError
 from voxveil.privacy import Identity, LaplaceSimplex, Loss, Released, SystemNoise, require_released
+from voxveil.runtime.errors import PrivacyError
 
 LOSS = Loss("pure", 1.0, "vector", 2.0, "laplace_l1", "2")
 

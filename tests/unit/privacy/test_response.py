@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voxveil.config.features import ContentVariant
-from voxveil.errors import PrivacyError
 from voxveil.privacy import PublicNoise, RandomizedResponse, SystemNoise, content_mechanism
 from voxveil.privacy.response import kept_probability, respond, words_per_other
+from voxveil.runtime.errors import PrivacyError
 
 EPSILONS = st.floats(0.01, 32.0)
 COUNTS = st.integers(2, 200)

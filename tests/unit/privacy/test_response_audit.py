@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from voxveil.audit.response_audit import audit_response
 from voxveil.privacy import RandomizedResponse
+from voxveil.privacy.audit.response_audit import audit_response
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 6.0])

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 pytest.importorskip("torch", reason="torch is not installed")
 
 from made_speech import made_bundles, speak
-from voxveil.anonymizer import Anonymizer
-from voxveil.audio.io import encode_flac
+from voxveil.anonymize.anonymizer import Anonymizer
+from voxveil.audio.files import encode_flac
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, NoiseSource
 
 Array = NDArray[np.float32]

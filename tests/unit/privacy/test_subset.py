@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from voxveil.audit.accounting import approximate_epsilon
-from voxveil.audit.information import channel_information, utterance_information
-from voxveil.audit.response_audit import audit_subset
 from voxveil.config.features import ContentVariant
-from voxveil.errors import PrivacyError
 from voxveil.privacy import PublicNoise, RandomizedResponse, SubsetSelection, SystemNoise, content_mechanism
+from voxveil.privacy.audit.accounting import approximate_epsilon
+from voxveil.privacy.audit.information import channel_information, utterance_information
+from voxveil.privacy.audit.response_audit import audit_subset
 from voxveil.privacy.subset import passed_information, select, subset_size, words_without
-from voxveil.seeding import stream
+from voxveil.runtime.errors import PrivacyError
+from voxveil.runtime.seeding import stream
 
 EPSILONS = st.floats(1e-6, 32.0)
 COUNTS = st.integers(2, 200)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from voxveil.audit.accounting import approximate_epsilon
-from voxveil.audit.information import utterance_information
-from voxveil.errors import InputError, PrivacyError
 from voxveil.privacy import Entry, GaussianSphere, Identity, LaplaceCube, Loss, compose, utterance_loss
+from voxveil.privacy.audit.accounting import approximate_epsilon
+from voxveil.privacy.audit.information import utterance_information
 from voxveil.privacy.record import Release, parse_release
 from voxveil.privacy.zcdp import DELTA, approximate, pure_rho
+from voxveil.runtime.errors import InputError, PrivacyError
 
 RHO = Loss("zcdp", math.inf, "vector", 2.0, "gaussian_l2", "2", rho=0.01)
 PURE = Loss("pure", 3.0, "utterance", 16.0, "laplace_cube", "2")

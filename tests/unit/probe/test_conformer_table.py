@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from made_dictation import TINY, write_dictation  # noqa: E402
-from made_phones import write_params  # noqa: E402
-from voxveil.cli import main  # noqa: E402
-from voxveil.storage.done import DONE, finish, require_done  # noqa: E402
+from made_dictation import TINY, write_dictation
+from made_phones import write_params
+from voxveil.cli.main import main
+from voxveil.runtime.done import DONE, finish, require_done
 
 PUBLIC, PRIVATE = range(2), range(2, 4)
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.cli import main
-from voxveil.errors import IncompleteInputError, InputError
+from voxveil.cli.main import main
 from voxveil.privacy import GaussianSphere, Identity, LaplaceCube, LaplaceSimplex
 from voxveil.privacy.zcdp import approximate
-from voxveil.probe.facts import Cost, accuracy_limit, sharp_fano_limit, spent
-from voxveil.probe.gather import content_rows, experiment_lines, mean_of, read_probes, series
-from voxveil.storage.atomic import write_json
-from voxveil.storage.done import finish
+from voxveil.research.probe.facts import Cost, accuracy_limit, sharp_fano_limit, spent
+from voxveil.research.probe.gather import content_rows, experiment_lines, mean_of, read_probes, series
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
 def asi(accuracy: float) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def test_sharp_fano_solves_its_equation(information: float, candidates: int) -> 
 
 
 def test_gaussian_noise_has_columns_of_its_own_and_no_place_on_an_axis_of_epsilons() -> None:
-    from voxveil.probe.figures import accuracy_figure
+    from voxveil.research.probe.experiment_figures import accuracy_figure
 
     pure = [content("identity", math.inf), content("laplace", 3.0)]
     gaussian = content("gaussian", math.inf, rho=0.01)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config.compose import compose
-from voxveil.probe.pipeline import dvc_yaml
+from voxveil.research.probe.pipeline import dvc_yaml
 
 
 @pytest.mark.parametrize("scale", ["features-mini", "features-tiny"])

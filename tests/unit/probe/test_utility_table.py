@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from made_phones import write_params, write_phone_split
-from voxveil.audio.io import encode_flac
-from voxveil.cli import main
+from voxveil.audio.files import encode_flac
+from voxveil.cli.main import main
 from voxveil.config import load_params
 from voxveil.corpus.split import Split, SplitWriter
-from voxveil.storage.done import finish
+from voxveil.runtime.done import finish
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -74,7 +74,7 @@ def test_what_is_trained_on_is_what_is_understood(
 
 
 def test_u_asr_is_not_clipped() -> None:
-    from voxveil.probe.speeches import u_asr
+    from voxveil.research.probe.speeches import u_asr
 
     found = u_asr({"value": 140.0, "ci95": [120.0, 160.0]})
     assert (found["u_asr"], found["u_asr_ci95"]) == (-40.0, [-60.0, -20.0])
@@ -82,9 +82,9 @@ def test_u_asr_is_not_clipped() -> None:
 
 
 def test_speech_of_another_length_is_refused(outputs: Path, tmp_path: Path) -> None:
-    from voxveil.errors import IncompleteInputError
-    from voxveil.probe.speeches import Speeches
-    from voxveil.probe.utility import utility_table
+    from voxveil.research.probe.speeches import Speeches
+    from voxveil.research.probe.utility import utility_table
+    from voxveil.runtime.errors import IncompleteInputError
 
     private = Split(outputs / "prepare/private/private")
     short = turned(private.folder, tmp_path / "short", cut=400)
@@ -95,8 +95,8 @@ def test_speech_of_another_length_is_refused(outputs: Path, tmp_path: Path) -> N
 
 
 def test_a_recognizer_that_knows_nothing_is_a_setup_fault() -> None:
-    from voxveil.errors import InputError
-    from voxveil.probe.utility import _require_sane
+    from voxveil.research.probe.utility import _require_sane
+    from voxveil.runtime.errors import InputError
 
     cell = {"phones": {"value": 97.0}, "words": None}
     with pytest.raises(InputError, match=r"97\.0 % errors in phones of original speech"):

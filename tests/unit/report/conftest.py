@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.report.results import Summary, read_summaries
+from voxveil.results.report.results import Summary, read_summaries
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-figures = pytest.importorskip("voxveil.report.figures", reason="matplotlib is not installed")
+figures = pytest.importorskip("voxveil.results.report.figures", reason="matplotlib is not installed")
 
 
 def levels(axis) -> list[float]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.errors import IncompleteInputError
-from voxveil.report.results import headline, read_summaries, results_digest, same_corpus
-from voxveil.report.table import results_table
+from voxveil.results.report.results import headline, read_summaries, results_digest, same_corpus
+from voxveil.results.report.terminal import results_table
+from voxveil.runtime.errors import IncompleteInputError
 
 
 def row(table: str, system: str, part: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.report.words import (
+from voxveil.results.wording import (
     bounds_text,
     epsilon_text,
     epsilon_value,

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from made_outputs import Made, evaluate, make_outputs
-from voxveil.comparison.render import comparison_markdown, comparison_text
-from voxveil.comparison.sources import RunResults
-from voxveil.comparison.table import compare_runs
 from voxveil.privacy.zcdp import approximate
-from voxveil.publish.describe import describe_run, describe_system
-from voxveil.publish.plan import system_plan
-from voxveil.report.results import Summary, read_summaries
-from voxveil.report.table import results_table
-from voxveil.report.tables import promise_table
-from voxveil.report.words import concentrated_text, plain_promise, pure_text
-from voxveil.storage.atomic import read_json
+from voxveil.results.comparison.comparison import compare_runs
+from voxveil.results.comparison.render import comparison_markdown, comparison_text
+from voxveil.results.comparison.sources import RunResults
+from voxveil.results.report.page_tables import promise_table
+from voxveil.results.report.results import Summary, read_summaries
+from voxveil.results.report.terminal import results_table
+from voxveil.results.wording import concentrated_text, plain_promise, pure_text
+from voxveil.runtime.atomic import read_json
+from voxveil.tracking.publish.describe import describe_run, describe_system
+from voxveil.tracking.publish.plan import system_plan
 
 SYSTEMS = {
     "pure": Made(0.3, pitch=1.0, content=2.0),

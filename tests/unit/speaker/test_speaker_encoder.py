@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from made_voices import voice
-from voxveil.audio.io import read_recording
-from voxveil.errors import InputError
-from voxveil.speaker.clips import MINIMUM_SAMPLES, at_least_minimum
-from voxveil.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.audio.files import read_recording
+from voxveil.features.speaker.clips import MINIMUM_SAMPLES, at_least_minimum
+from voxveil.features.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
+from voxveil.runtime.errors import InputError
 from voxveil.training.loop import seeded
 
 torch = pytest.importorskip("torch")

@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.errors import InputError, ParamsError
-from voxveil.speaker.clusters import cluster_voices
-from voxveil.speaker.pitch_statistics import FALLBACK_MEAN, FALLBACK_SD, MINIMUM_VOICED, pitch_statistics
-from voxveil.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy, speaker_means
-from voxveil.speaker.targets import dense_clusters, select_target
+from voxveil.features.speaker.clusters import cluster_voices
+from voxveil.features.speaker.pitch_statistics import (
+    FALLBACK_MEAN,
+    FALLBACK_SD,
+    MINIMUM_VOICED,
+    pitch_statistics,
+)
+from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy, speaker_means
+from voxveil.features.speaker.targets import dense_clusters, select_target
+from voxveil.runtime.errors import InputError, ParamsError
 
 pytest.importorskip("sklearn")
 
@@ -140,7 +145,8 @@ def test_reading_a_pool_and_choosing_needs_neither_torch_nor_sklearn(pool: Pool,
     pool.save(tmp_path / "pool.npz")
     code = (
         "import sys, json, numpy\nfrom pathlib import Path\n"
-        "from voxveil.speaker.pool import Pool\nfrom voxveil.speaker.targets import select_target\n"
+        "from voxveil.features.speaker.pool import Pool\n"
+        "from voxveil.features.speaker.targets import select_target\n"
         f"pool = Pool.load(Path({str(tmp_path / 'pool.npz')!r}))\n"
         "select_target(pool, numpy.random.default_rng(1), 3)\n"
         "print(json.dumps([n for n in ('torch', 'sklearn', 'speechbrain', 'scipy') if n in sys.modules]))"

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from made_voices import write_voices
-from voxveil.audio.io import encode_flac
-from voxveil.audio.mel import log_mel, mel_filters  # noqa: E402
+from voxveil.audio.files import encode_flac
+from voxveil.audio.mel import log_mel, mel_filters
 from voxveil.config.networks import SpeakerParams
 from voxveil.corpus.split import Split, SplitWriter, Utterance
-from voxveil.errors import InputError, ParamsError
-from voxveil.speaker.crops import SPEEDS, CropPlan, Crops
-from voxveil.speaker.train import AngularMarginHead, train_encoder
+from voxveil.features.speaker.crops import SPEEDS, CropPlan, Crops
+from voxveil.features.speaker.train import AngularMarginHead, train_encoder
+from voxveil.runtime.errors import InputError, ParamsError
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -152,7 +152,7 @@ def test_a_killed_training_resumes_to_the_same_model(
     split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train_encoder(split, SMALL, name="train_attacker", seed=9)
-    monkeypatch.setattr("voxveil.speaker.train.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("voxveil.features.speaker.train.CHECKPOINT_SECONDS", 0.0)
 
     def stop(step: int, values: dict[str, float]) -> None:
         if step == 7:

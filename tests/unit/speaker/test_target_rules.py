@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from made_speech import CORPUS, SYSTEMS, E, speak, write_models, write_speaker_model
-from voxveil.anonymizer import Anonymizer
-from voxveil.bundle import read_bundle, write_bundle
+from voxveil.anonymize.anonymizer import Anonymizer
+from voxveil.anonymize.bundle import read_bundle, write_bundle
 from voxveil.config.model import SystemParams
-from voxveil.errors import InputError
-from voxveil.report.words import plain_promise, total_text
-from voxveil.speaker.pool import Pool, PoolEntry, build_pool, speaker_means
-from voxveil.speaker.targets import Source, TargetRule, select_target
+from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, speaker_means
+from voxveil.features.speaker.targets import Source, TargetRule, select_target
+from voxveil.results.wording import plain_promise, total_text
+from voxveil.runtime.errors import InputError
 
 FACTS = {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}
 

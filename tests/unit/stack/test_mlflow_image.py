@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from voxveil.stack.settings import ServerSettings
+from voxveil.tracking.servers.settings import ServerSettings
 
 SECRETS = (
     "DB_PASSWORD",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.cli import main
-from voxveil.stack.local import Stack
-from voxveil.stack.server import PasswordError, probe
-from voxveil.stack.settings import StackError
+from voxveil.cli.main import main
+from voxveil.tracking.servers.local import Stack
+from voxveil.tracking.servers.server import PasswordError, probe
+from voxveil.tracking.servers.settings import StackError
 
 RIGHT = "correct horse battery"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from voxveil.stack.processes import Daemon
-from voxveil.stack.server import server_command, server_environment, write_private
-from voxveil.stack.settings import ServerSettings, StackError
+from voxveil.tracking.servers.processes import Daemon
+from voxveil.tracking.servers.server import server_command, server_environment, write_private
+from voxveil.tracking.servers.settings import ServerSettings, StackError
 
 RIGHT = {
     "VOXVEIL_DB_HOST": "db.example.org",

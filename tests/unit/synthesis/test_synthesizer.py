@@ -11,9 +11,9 @@ import pytest
 
 from made_speech import CHANNELS, E, M, write_models
 from voxveil.audio.frames import frame_count
-from voxveil.errors import InputError, PrivacyError
+from voxveil.features.speaker.targets import Target
 from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex, PublicNoise, Released
-from voxveil.speaker.targets import Target
+from voxveil.runtime.errors import InputError, PrivacyError
 from voxveil.synthesis.synthesizer import Synthesizer
 
 TARGET = Target(np.full(E, E**-0.5, np.float32), float(np.log(150.0)), 0.15, 0)

@@ -12,12 +12,12 @@ import torch
 from made_speech import E, M, write_models, write_speech
 from voxveil.config.networks import SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.features.extraction import System
+from voxveil.runtime.atomic import read_json, write_json
 from voxveil.synthesis.copying import CopySynthesis, copy_synthesis
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
-from voxveil.systems import System
 
 VOCODER = TrainVocoderParams(channels=8, steps=12, batch=2, crop_frames=40, learning_rate=5e-3)
 ACOUSTIC = SynthesisParams(channels=16, layers=2, steps=40, batch=4, crop_frames=40, learning_rate=5e-3)

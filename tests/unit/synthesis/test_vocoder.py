@@ -11,8 +11,8 @@ import torch
 from made_speech import speak
 from voxveil.audio.frames import frame_count
 from voxveil.audio.mel import log_mel
-from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis.losses import stft_loss
 from voxveil.synthesis.source import fill_unvoiced, noise_source
 from voxveil.synthesis.vocoder import Vocoder, VocoderSize, envelope_weights

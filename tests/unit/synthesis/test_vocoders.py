@@ -15,8 +15,8 @@ from voxveil.audio.mel import log_mel
 from voxveil.config.compose import compose
 from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Split
-from voxveil.errors import InputError
-from voxveil.storage.atomic import read_json, write_json
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize
 from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
 from voxveil.synthesis.losses import stft_loss

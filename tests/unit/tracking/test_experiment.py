@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.stages.run import run_stage
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store

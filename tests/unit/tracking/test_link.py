@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from made_outputs import SYSTEMS, evaluate, make_outputs
-from voxveil.cli import main
+from voxveil.cli.main import main
 from voxveil.config import load_params
-from voxveil.stages.io import StageContext
+from voxveil.runtime.done import finish
+from voxveil.stages.context import StageContext
 from voxveil.stages.registry import stage_spec
 from voxveil.stages.run import fingerprint, run_stage
 from voxveil.stages.training_runs import training_fingerprints, training_inputs
-from voxveil.storage.done import finish
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store
 from voxveil.tracking.stream import training_sink
@@ -47,7 +47,7 @@ def train(root: Path, stage: str, key: str, inputs: dict[str, str]) -> str:
 
 
 def finish_digest(path: Path) -> str:
-    from voxveil.storage.done import require_done
+    from voxveil.runtime.done import require_done
 
     return require_done(path, "input").digest
 

@@ -8,8 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.metrics.names import METRICS, metric_key
-from voxveil.tracking.names import finite, flat_params, mlflow_name, short
+from voxveil.metrics.catalogue import METRICS, metric_key
+from voxveil.tracking.mlflow_names import finite, flat_params, mlflow_name, short
 
 ALLOWED = re.compile(r"[A-Za-z0-9_./ -]+")
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from made_outputs import SYSTEMS, Made, evaluate, make_outputs
-from voxveil.cli import main
-from voxveil.metrics.names import METRICS
-from voxveil.publish import send as module
-from voxveil.publish.plan import system_plan
-from voxveil.publish.send import publish, run_key
+from voxveil.cli.main import main
+from voxveil.metrics.catalogue import METRICS
+from voxveil.runtime.atomic import read_json
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import read_json
 from voxveil.tracking.client import TrackingError, connect
+from voxveil.tracking.publish import send as module
+from voxveil.tracking.publish.plan import system_plan
+from voxveil.tracking.publish.send import publish, run_key
 from voxveil.tracking.store import Store, resolve_store
 
 MARK = "Zanzibar"

@@ -82,7 +82,7 @@ def test_switch(value: str, enabled: bool) -> None:
 
 def test_stream_and_store_load_no_mlflow() -> None:
     code = (
-        "import sys, voxveil.tracking.stream, voxveil.publish.send, voxveil.stages.report\n"
+        "import sys, voxveil.tracking.stream, voxveil.tracking.publish.send, voxveil.stages.report\n"
         "print([name for name in ('mlflow', 'matplotlib', 'torch') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

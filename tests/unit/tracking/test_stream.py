@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from voxveil.config import parse_params
-from voxveil.stages.io import StageContext
-from voxveil.storage.atomic import write_json
+from voxveil.runtime.atomic import write_json
+from voxveil.stages.context import StageContext
 from voxveil.tracking import stream
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store

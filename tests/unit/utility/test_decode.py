@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.errors import InputError
+from voxveil.runtime.errors import InputError
 from voxveil.utility.decode import best_path, decode_phones
 
 PHONES = ("SIL", "A", "B")

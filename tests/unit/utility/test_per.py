@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from voxveil.errors import InputError
-from voxveil.seeding import stream
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 from voxveil.utility.edits import Edits
 from voxveil.utility.per import error_rate
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.errors import InputError
-from voxveil.seeding import stream
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.seeding import stream
 from voxveil.utility.pitch import LEAST_FRAMES, evenly, mean_correlation, pitch_correlation
 
 

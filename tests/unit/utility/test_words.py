@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pocketsphinx")
 
-from voxveil.audio.io import encode_flac  # noqa: E402
-from voxveil.corpus.librispeech import read_librispeech  # noqa: E402
-from voxveil.errors import InputError  # noqa: E402
-from voxveil.utility.edits import Edits, count_edits, total  # noqa: E402
-from voxveil.utility.intelligibility import permuted_edits, understood  # noqa: E402
-from voxveil.utility.per import ErrorRate  # noqa: E402
-from voxveil.utility.transcripts import normalize_words  # noqa: E402
-from voxveil.utility.words import WordRecognizer, words_in  # noqa: E402
+from voxveil.audio.files import encode_flac
+from voxveil.corpus.librispeech import read_librispeech
+from voxveil.runtime.errors import InputError
+from voxveil.utility.edits import Edits, count_edits, total
+from voxveil.utility.intelligibility import permuted_edits, understood
+from voxveil.utility.per import ErrorRate
+from voxveil.utility.transcripts import normalize_words
+from voxveil.utility.word_recognizer import WordRecognizer, words_in
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=8)
 

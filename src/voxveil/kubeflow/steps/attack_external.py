@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from voxveil.config import Params
-from voxveil.errors import InputError, VoxveilError
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.store import check_reachable, fetch
-from voxveil.storage.atomic import whole_directory
-from voxveil.storage.done import DONE, finish
+from voxveil.runtime.atomic import whole_directory
+from voxveil.runtime.done import DONE, finish
+from voxveil.runtime.errors import InputError, VoxveilError
 
 __all__ = ["CONDITIONS", "AttackError", "attack_options", "run"]
 
@@ -74,7 +74,7 @@ def attack_options(params: Params) -> list[str]:
 def _attack(arguments: list[str], speech: Path, location: str) -> None:
     """Run the command; what it says is passed on, and its error becomes this step's."""
     # Without the working directory in the path: its folders are no packages.
-    command = [sys.executable, "-P", "-m", "voxveil.cli", "attack", *arguments]
+    command = [sys.executable, "-P", "-m", "voxveil.cli.main", "attack", *arguments]
     error = ""
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         for line in process.stderr or ():

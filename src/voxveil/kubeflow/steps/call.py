@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.config import Params
-from voxveil.errors import InputError
 from voxveil.kubeflow.fan_in import location
-from voxveil.storage.atomic import whole_directory, write_json
-from voxveil.storage.done import Done, finish
+from voxveil.runtime.atomic import whole_directory, write_json
+from voxveil.runtime.done import Done, finish
+from voxveil.runtime.errors import InputError
 
 __all__ = ["StepCall", "StepResult"]
 

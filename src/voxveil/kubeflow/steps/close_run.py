@@ -11,11 +11,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.webhook import notify
+from voxveil.runtime.errors import InputError
 from voxveil.tracking.client import Tracker, TrackingError, common_tags, connect
-from voxveil.tracking.names import PREFIX, short
+from voxveil.tracking.mlflow_names import PREFIX, short
 from voxveil.tracking.store import resolve_store, tracking_enabled, warn
 
 __all__ = ["run"]

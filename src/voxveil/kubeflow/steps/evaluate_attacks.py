@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from voxveil.attack.judging import judge_set
-from voxveil.attack.table import format_attacks
+from voxveil.attack.external.attack_table import format_attacks
+from voxveil.attack.external.judging import judge_set
 from voxveil.kubeflow.steps.attack_external import CONDITIONS
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.metrics.names import flat_metrics
+from voxveil.metrics.catalogue import flat_metrics
 from voxveil.metrics.suite import SuiteOptions
-from voxveil.publish.evaluation import publish_evaluation
-from voxveil.storage.atomic import read_json, whole_directory, write_bytes, write_json
-from voxveil.storage.done import finish
+from voxveil.runtime.atomic import read_json, whole_directory, write_bytes, write_json
+from voxveil.runtime.done import finish
 from voxveil.tracking.client import TrackingError
+from voxveil.tracking.publish.evaluation import publish_evaluation
 from voxveil.tracking.store import tracking_enabled, warn
 
 __all__ = ["run"]

@@ -9,18 +9,18 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.store import check_reachable, fetch
+from voxveil.metrics.catalogue import flat_metrics
 from voxveil.metrics.evaluation import read_evaluation
-from voxveil.metrics.io import Evaluation
-from voxveil.metrics.names import flat_metrics
+from voxveil.metrics.result_table import format_result
+from voxveil.metrics.score_files import Evaluation
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
-from voxveil.metrics.table import format_result
-from voxveil.publish.evaluation import publish_evaluation
-from voxveil.storage.atomic import whole_directory, write_bytes, write_json
-from voxveil.storage.done import finish
+from voxveil.runtime.atomic import whole_directory, write_bytes, write_json
+from voxveil.runtime.done import finish
+from voxveil.runtime.errors import InputError
 from voxveil.tracking.client import TrackingError
+from voxveil.tracking.publish.evaluation import publish_evaluation
 from voxveil.tracking.store import tracking_enabled, warn
 
 __all__ = ["run"]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from voxveil.errors import InputError
-from voxveil.gate.decision import Decision, decide, gated_attacks
-from voxveil.gate.evidence import Evidence, read_evidence
-from voxveil.gate.losses import losses_or_reason
 from voxveil.kubeflow.fan_in import fetch_one
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.webhook import notify
-from voxveil.model_registry.versions import find_alias
-from voxveil.storage.atomic import read_json
+from voxveil.results.gate.decision import Decision, decide, gated_attacks
+from voxveil.results.gate.evidence import Evidence, read_evidence
+from voxveil.results.gate.losses import losses_or_reason
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError
+from voxveil.tracking.models.versions import find_alias
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["ALIASES", "run"]

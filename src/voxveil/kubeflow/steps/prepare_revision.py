@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 from voxveil.config.compose import to_mapping
-from voxveil.data.getting import get_version
-from voxveil.errors import PrivacyError
+from voxveil.datasets.getting import get_version
 from voxveil.kubeflow.steps.call import StepCall, StepResult
+from voxveil.runtime.atomic import write_json
+from voxveil.runtime.errors import PrivacyError
 from voxveil.stages.run import run_stage
-from voxveil.storage.atomic import write_json
 
 __all__ = ["run"]
 

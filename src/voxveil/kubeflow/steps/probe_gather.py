@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.probe.experiment import arrange
-from voxveil.probe.pipeline import FEATURES, PROBED
-from voxveil.storage.atomic import whole_directory, write_bytes
-from voxveil.storage.done import finish
+from voxveil.research.probe.experiment import arrange
+from voxveil.research.probe.pipeline import FEATURES, PROBED
+from voxveil.runtime.atomic import whole_directory, write_bytes
+from voxveil.runtime.done import finish
 
 __all__ = ["run"]
 

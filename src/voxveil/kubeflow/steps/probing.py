@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.probe.making import make_probe
+from voxveil.research.probe.making import make_probe
+from voxveil.runtime.errors import InputError
 
 __all__ = ["probe"]
 

@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.errors import InputError
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.steps.gate import ALIASES
-from voxveil.model_registry.places import S3Place
-from voxveil.model_registry.registering import register_model
-from voxveil.model_registry.storing import upload
-from voxveil.model_registry.versions import find_alias, move_alias, tag_version
-from voxveil.storage.atomic import read_json
+from voxveil.runtime.atomic import read_json
+from voxveil.runtime.errors import InputError
 from voxveil.tracking.client import connect
-from voxveil.tracking.names import PREFIX, short
+from voxveil.tracking.mlflow_names import PREFIX, short
+from voxveil.tracking.models.places import S3Place
+from voxveil.tracking.models.registering import register_model
+from voxveil.tracking.models.storing import upload
+from voxveil.tracking.models.versions import find_alias, move_alias, tag_version
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["run"]

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 from voxveil.config import parse_params
-from voxveil.errors import InputError
 from voxveil.kubeflow.adapter import check_keys
 from voxveil.kubeflow.ends import (
     check_output_parameters,
@@ -19,8 +18,9 @@ from voxveil.kubeflow.ends import (
 )
 from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.table import STEP_VALUES, is_step, share_of, spec_of
-from voxveil.storage.done import require_done
+from voxveil.kubeflow.steps.registry import STEP_VALUES, is_step, share_of, spec_of
+from voxveil.runtime.done import require_done
+from voxveil.runtime.errors import InputError
 
 __all__ = ["run_step"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from voxveil.errors import ParamsError
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.table import gather_of, share_of
+from voxveil.kubeflow.steps.registry import gather_of, share_of
+from voxveil.runtime.errors import ParamsError
+from voxveil.stages.context import Share
 from voxveil.stages.gathering import gather_stage
-from voxveil.stages.io import Share
 from voxveil.stages.run import run_share
 
 __all__ = ["gather", "share"]

@@ -1,0 +1,247 @@
+"""A bundle: one folder that anonymizes by itself.
+
+``bundle.json`` (format, system, losses with unit and mechanism, corpus), ``pool.npz``, the
+folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
+``model.safetensors`` each, and ``SHA256SUMS`` (``sha256sum -c`` reads it). Writing and checking
+need no torch. The bundle of a system that anonymizes nothing by models (``original``, ``mcadams``) holds
+``bundle.json`` and ``SHA256SUMS`` only, that of ``copy_synthesis`` the vocoder too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from voxveil import __version__
+from voxveil.config.model import SystemParams
+from voxveil.features.speaker.targets import TargetRule
+from voxveil.privacy.loss_rule import LossRule
+from voxveil.runtime.atomic import read_json, write_bytes, write_json, write_text
+from voxveil.runtime.done import DONE, file_sha256
+from voxveil.runtime.errors import IncompleteInputError, InputError
+
+__all__ = ["PARTS", "SUMS", "Bundle", "read_bundle", "write_bundle", "parse_sums"]
+
+FORMAT = 1
+SUMS = "SHA256SUMS"
+#: Model folders of a bundle.
+PARTS = ("pitch", "content", "synthesis", "vocoder")
+#: The speaker encoder, where the choice of a target asks for the source's voice.
+_VOICE = "speaker"
+_COPIED = "copy_synthesis"
+#: What is said of a system that is not made of extractors and synthesis.
+_NOTES = {
+    "original": "speech is passed through unprotected",
+    "mcadams": "signal processing without any guarantee",
+    _COPIED: "speech spoken again from its own spectrum and pitch: nothing is protected",
+}
+_FILES = ("model.json", "model.safetensors")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A checked bundle.
+
+    Attributes:
+        folder: Where it lies.
+        system: Name of the system.
+        kind: ``anonymized``, ``original``, ``mcadams`` or ``copy_synthesis``, as in :class:`SystemParams`.
+        pitch_conversion: F0 is moved to the target's statistics.
+        target_members: Voices averaged into a target.
+        rule: What a release costs.
+        corpus: What the models were trained on: name, revision, synthetic, public, dataset.
+        target: How a target voice is chosen.
+        coefficients: Smallest and largest McAdams coefficient, of kind ``mcadams``.
+    """
+
+    folder: Path
+    system: str
+    kind: str
+    pitch_conversion: bool
+    target_members: int
+    rule: LossRule
+    corpus: Mapping[str, Any]
+    target: TargetRule = TargetRule()
+    coefficients: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def original(self) -> bool:
+        """Speech is passed through unprotected."""
+        return self.kind == "original"
+
+    @property
+    def trained(self) -> bool:
+        """It anonymizes by trained models."""
+        return self.kind not in _NOTES
+
+    @property
+    def copied(self) -> bool:
+        """Speech is spoken again by the vocoder, from its own spectrum and pitch."""
+        return self.kind == _COPIED
+
+    def part(self, name: str) -> Path:
+        """Return the folder of one of :data:`PARTS`."""
+        return self.folder / name
+
+
+def write_bundle(
+    folder: Path,
+    name: str,
+    system: SystemParams,
+    models: Mapping[str, Path],
+    corpus: Mapping[str, Any],
+    *,
+    sex_public: bool = False,
+) -> None:
+    """Write a bundle into an empty folder.
+
+    Args:
+        folder: Where to.
+        name: Name of the system.
+        system: Its composition.
+        models: Finished model folders by part, and ``speaker`` for the pool; not read where the
+            system has no models.
+        corpus: What the models were trained on.
+        sex_public: The speakers' sex is declared public.
+
+    Raises:
+        InputError: A model folder lacks a file.
+    """
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "system": name,
+        "kind": system.kind,
+        "pitch_conversion": system.pitch_conversion,
+        "corpus": dict(corpus),
+        "version": __version__,
+    }
+    if not system.trained:
+        rule = LossRule.nothing_promised()
+        facts["note"] = _NOTES[system.kind]
+        if system.kind == "mcadams":
+            facts["coefficients"] = [system.mcadams_low, system.mcadams_high]
+        parts = ["vocoder"] if system.kind == _COPIED else []
+    else:
+        target = TargetRule(system.target, system.target_level, system.target_sex, sex_public)
+        rule = replace(LossRule.read(models["pitch"], models["content"]), target=target.tells)
+        facts["target"] = asdict(target)
+        parts = [*PARTS, *([_VOICE] if target.choice == "farthest" else [])]
+        _copy(models["speaker"] / "pool.npz", folder / "pool.npz")
+        facts["target_members"] = _target_members(models["speaker"] / "model.json")
+    for part in parts:
+        for file in _FILES:
+            _copy(models[part] / file, folder / part / file)
+    if parts:
+        facts["parts"] = {part: _sizes(folder / part) for part in parts}
+    facts["losses"] = rule.to_json()
+    count = "K = ceil((samples // 160 + 1) / frames per vector)"
+    facts["utterance"] = {"rule": f"{rule.formula}, {count}"}
+    write_json(folder / "bundle.json", facts)
+    _write_sums(folder)
+
+
+def read_bundle(folder: Path) -> Bundle:
+    """Check a bundle and return its description.
+
+    Raises:
+        InputError: Not a bundle of this format.
+        IncompleteInputError: A file is missing or changed; the first is named.
+    """
+    folder = Path(folder)
+    _check_sums(folder)
+    path = folder / "bundle.json"
+    facts = read_json(path)
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        got = facts.get("format") if isinstance(facts, dict) else type(facts).__name__
+        raise InputError(f"{path}: must be a bundle of format {FORMAT}, got {got!r}")
+    try:
+        kind = str(facts["kind"])
+        bare = kind in _NOTES
+        target = TargetRule() if bare else TargetRule(**facts.get("target", {}))
+        rule = LossRule.nothing_promised() if bare else LossRule.read(folder / "pitch", folder / "content")
+        rule = replace(rule, target=target.tells)
+        if facts["losses"] != rule.to_json():
+            raise InputError(f"{path}: its losses are not those of its models")
+        return Bundle(
+            folder=folder,
+            system=str(facts["system"]),
+            kind=kind,
+            pitch_conversion=bool(facts["pitch_conversion"]),
+            target_members=1 if bare else int(facts["target_members"]),
+            rule=rule,
+            corpus=dict(facts["corpus"]),
+            target=target,
+            coefficients=_coefficients(facts) if kind == "mcadams" else (1.0, 1.0),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a valid description ({type(error).__name__}: {error})") from None
+
+
+def _coefficients(facts: Mapping[str, Any]) -> tuple[float, float]:
+    low, high = (float(value) for value in facts["coefficients"])
+    if not 0.0 < low <= high:
+        raise ValueError(f"coefficients must be 0 < low <= high, got {low:g} and {high:g}")
+    return low, high
+
+
+def _write_sums(folder: Path) -> None:
+    files = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in files if name not in (SUMS, DONE)]
+    write_text(folder / SUMS, "".join(lines))
+
+
+def parse_sums(text: str, where: str) -> dict[str, str]:
+    """Return SHA-256 by file name; names stay inside the bundle.
+
+    Raises:
+        IncompleteInputError: A line is not ``SHA256  NAME``, or a name leads outside.
+    """
+    named = {}
+    for line in text.splitlines():
+        digest, _, name = line.partition("  ")
+        path = PurePosixPath(name)
+        outside = path.is_absolute() or ".." in path.parts or "\\" in name
+        if not name or outside or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise IncompleteInputError(f"{where}: not a list of SHA-256 digests: {line[:100]!r}")
+        named[name] = digest
+    if "bundle.json" not in named:
+        raise IncompleteInputError(f"{where}: bundle.json is not listed")
+    return named
+
+
+def _check_sums(folder: Path) -> None:
+    path = folder / SUMS
+    if not path.is_file():
+        raise IncompleteInputError(f"{folder}: not a model bundle (no {SUMS}); the bundle stage makes one")
+    named = parse_sums(path.read_text(encoding="utf-8"), str(path))
+    for name, digest in named.items():
+        if not (folder / name).is_file():
+            raise IncompleteInputError(f"{folder / name}: missing from the bundle")
+        if file_sha256(folder / name) != digest:
+            raise IncompleteInputError(f"{folder / name}: changed since it was bundled (SHA-256 differs)")
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    extra = sorted(there - set(named) - {SUMS, DONE})
+    if extra:
+        raise IncompleteInputError(f"{folder / extra[0]}: not part of the bundle ({SUMS} does not list it)")
+
+
+def _copy(source: Path, destination: Path) -> None:
+    if not source.is_file():
+        raise IncompleteInputError(f"{source}: missing; run the stage that makes it again")
+    write_bytes(destination, source.read_bytes())
+
+
+def _target_members(path: Path) -> int:
+    content = read_json(path)
+    members = content.get("target_members") if isinstance(content, dict) else None
+    if not isinstance(members, int) or members < 1:
+        raise InputError(f"{path}: target_members must be at least 1, got {members!r}")
+    return members
+
+
+def _sizes(folder: Path) -> dict[str, Any]:
+    content = read_json(folder / "model.json")
+    weights = (folder / "model.safetensors").stat().st_size
+    return {"kind": content.get("kind", ""), "sizes": content.get("sizes", {}), "bytes": weights}

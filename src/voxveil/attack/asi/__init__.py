@@ -1,0 +1,1 @@
+"""Automatic speaker identification (ASI) from released features."""

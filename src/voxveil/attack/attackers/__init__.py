@@ -1,0 +1,1 @@
+"""The attackers: one kind a module, one registry."""

@@ -1,0 +1,1 @@
+"""Attacks on anonymized speech of any origin: layouts, steps, results."""

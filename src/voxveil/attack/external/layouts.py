@@ -1,0 +1,313 @@
+"""Find enrolment, trials and training speech in a folder of anybody's.
+
+Four layouts, told apart by what is there:
+
+* plain: ``train/`` (or ``attacker/``), ``test/`` (or ``released/``) and ``trials/`` with ``enrol.scp`` and
+  ``trials.txt``; the originals, if given, in ``original/train/`` and ``original/test/``;
+* Kaldi and VoicePrivacy 2022 to 2026: data folders ``SET_enrolls``, ``SET_trials_f``, ``SET_trials_m`` or
+  ``SET_trials_mixed`` and ``train...``, each with ``wav.scp``, ``utt2spk`` and ``spk2gender``; anonymized
+  ones end in a suffix, e.g. ``_mcadams``, and lie beside the originals. The lists are the files ``enrolls``
+  and ``trials`` in them, or in the originals;
+* language-coded: such folders below ``DIR/de/``, or named ``de_dev_enrolls`` with ``train_german``;
+* a chain: ``outputs/`` as its stages left it, every system a set
+  (:mod:`voxveil.attack.external.chain_layout`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from voxveil.attack.external.chain_layout import is_chain, open_chain_outputs
+from voxveil.attack.external.speech import External, Joined, TestSet, open_speech
+from voxveil.corpus.split import Speech
+from voxveil.corpus.trials import TrialLists, check_lists, read_trials
+from voxveil.runtime.errors import InputError
+
+__all__ = ["LANGUAGES", "find_external"]
+
+_NAME = re.compile(
+    r"(?:(?P<set>.+?)_)?(?P<role>enroll?s?|trials)(?:_(?P<part>f|m|mixed)(?:_(?:common|all))?)?(?P<suffix>_.+)?"
+)
+_PLAIN = (("train", "attacker"), ("test", "released"))
+#: How a language code may be called in the name of a training folder.
+LANGUAGES = {
+    "cn": ("chinese", "mandarin", "zh"),
+    "de": ("german",),
+    "en": ("english", "clean"),
+    "es": ("spanish",),
+    "fr": ("french",),
+    "it": ("italian",),
+    "ja": ("japanese",),
+    "nl": ("dutch",),
+    "pl": ("polish",),
+    "pt": ("portuguese",),
+    "zh": ("chinese", "mandarin", "cn"),
+}
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A data folder by what its name says."""
+
+    path: Path
+    set: str
+    role: str
+    part: str
+    suffix: str
+
+
+def find_external(
+    folder: Path,
+    *,
+    suffix: str = "",
+    lists: Path | None = None,
+    train: Path | None = None,
+    original_test: Path | None = None,
+    original_train: Path | None = None,
+    systems: Sequence[str] = (),
+) -> External:
+    """Find what an attack needs.
+
+    Args:
+        folder: Holds the speech.
+        suffix: Ending of the anonymized data folders, where there are several systems.
+        lists: Folder with ``enrol.scp`` and ``trials.txt``, where it is not ``trials/``.
+        train: Anonymized training speech, where it lies elsewhere.
+        original_test: Original enrolment and trial speech, where it lies elsewhere.
+        original_train: Original training speech, where it lies elsewhere.
+        systems: Of a chain's outputs, which to attack; all but the original unless given.
+
+    Raises:
+        InputError: In one line, what is missing or does not fit.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    if is_chain(folder):
+        if suffix or lists or train or original_test or original_train:
+            raise InputError(f"{folder}: outputs of a chain; they hold lists, training speech and originals")
+        return open_chain_outputs(folder, systems)
+    if systems:
+        raise InputError(f"{folder}: --systems chooses from the outputs of a chain, and these are none")
+    test = _first(folder, *_PLAIN[1])
+    if test is not None:
+        return _plain(folder, test, lists, train, original_test, original_train)
+    found = _data_folders(folder)
+    if found:
+        return _challenge(folder, found, suffix, train, original_train)
+    raise InputError(
+        f"{folder}: nothing to attack; it holds neither test/ and trials/ nor data folders SET_enrolls and"
+        " SET_trials... nor a chain's anonymize/ and prepare/ ('voxveil attack --help' shows the layouts)"
+    )
+
+
+def _first(folder: Path, *names: str) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_dir()), None)
+
+
+def _plain(
+    folder: Path,
+    test: Path,
+    lists: Path | None,
+    train: Path | None,
+    original_test: Path | None,
+    original_train: Path | None,
+) -> External:
+    train = train or _first(folder, *_PLAIN[0])
+    if train is None:
+        raise InputError(f"{folder}: no train/ (anonymized speech of other speakers, to train the attackers)")
+    speech = open_speech(test)
+    where = lists or folder / "trials"
+    original_test = original_test or _first(folder, "original/test")
+    original_train = original_train or _first(folder, "original/train")
+    return External(
+        "plain",
+        (
+            TestSet(
+                folder.resolve().name,
+                read_trials(where, {item.id: item.speaker for item in speech}),
+                speech,
+                None if original_test is None else open_speech(original_test),
+                open_speech(train),
+                None if original_train is None else open_speech(original_train),
+            ),
+        ),
+    )
+
+
+def _data_folders(folder: Path) -> list[_Folder]:
+    """Return the data folders of enrolment and trials: in the folder, in data/, in language folders."""
+    found = []
+    for base in (folder, folder / "data"):
+        languages = [base / code for code in sorted(LANGUAGES) if (base / code).is_dir()]
+        for place in (base, *languages):
+            for path in sorted(place.iterdir()) if place.is_dir() else ():
+                match = _NAME.fullmatch(path.name)
+                if match and path.is_dir():
+                    language = f"{place.name}_" if place in languages else ""
+                    name = f"{language}{match['set'] or ''}".strip("_") or "test"
+                    role = "trials" if match["role"] == "trials" else "enrol"
+                    found.append(_Folder(path, name, role, match["part"] or "", match["suffix"] or ""))
+    return found
+
+
+def _challenge(
+    folder: Path, found: Sequence[_Folder], suffix: str, train: Path | None, original_train: Path | None
+) -> External:
+    suffix = suffix or _only_suffix(folder, found)
+    names = list(dict.fromkeys(each.set for each in found if each.suffix == suffix))
+    if not names:
+        raise InputError(f"{folder}: no data folder ends in {suffix!r}")
+    suffixes = {each.suffix for each in found} - {""}
+    sets, notes = [], []
+    for name in names:
+        chosen = [each for each in found if each.set == name and each.suffix == suffix]
+        plain = [each for each in found if each.set == name and each.suffix == ""] if suffix else []
+        made, said = _test_set(folder, name, suffix, chosen, plain, train, original_train, suffixes)
+        sets.append(made)
+        notes += said
+    return External(f"data folders, suffix {suffix or 'none'}", tuple(sets), tuple(notes))
+
+
+def _only_suffix(folder: Path, found: Sequence[_Folder]) -> str:
+    suffixes = sorted({each.suffix for each in found} - {""})
+    if len(suffixes) > 1:
+        raise InputError(f"{folder}: several systems ({', '.join(suffixes)}); --suffix says which")
+    return suffixes[0] if suffixes else ""
+
+
+def _test_set(
+    folder: Path,
+    name: str,
+    suffix: str,
+    chosen: Sequence[_Folder],
+    plain: Sequence[_Folder],
+    train: Path | None,
+    original_train: Path | None,
+    suffixes: Collection[str],
+) -> tuple[TestSet, list[str]]:
+    notes = []
+    enrol = [each for each in chosen if each.role == "enrol"]
+    trials = [each for each in chosen if each.role == "trials"]
+    if not enrol or not trials:
+        missing = "enrolls" if not enrol else "trials"
+        raise InputError(f"{folder}: set {name} has no folder {name}_{missing}{suffix}")
+    mixed = [each for each in trials if each.part == "mixed"]
+    if mixed and len(mixed) < len(trials):
+        trials = mixed
+        notes.append(f"{name}: the mixed-sex trials hold those by sex, so they alone are used")
+    roots = [folder, folder.parent, Path()]
+    speech = Joined([open_speech(each.path, roots) for each in (*enrol, *trials)])
+    lists = _lists(enrol, trials, plain, speech)
+    originals = [each for each in plain if each.role == "enrol" or each.part in {t.part for t in trials}]
+    original = Joined([open_speech(each.path, roots) for each in originals]) if originals else None
+    if original is not None:
+        used = [item for items in lists.enrolments.values() for item in items]
+        lost = [item for item in (*used, *lists.trial_utterances) if item not in original]
+        if lost:
+            notes.append(
+                f"{name}: {len(lost)} utterances have no original, so only anonymized speech is used"
+            )
+            original = None
+    place = enrol[0].path.parent
+    trained = train or _training(place, folder, name, suffix, suffixes)
+    if trained is None:
+        raise InputError(
+            f"{folder}: no training folder train...{suffix} for set {name} (anonymized speech of other"
+            " speakers); --train names it"
+        )
+    before = original_train or (_training(place, folder, name, "", suffixes) if suffix else None)
+    return (
+        TestSet(
+            name,
+            lists,
+            speech,
+            original,
+            open_speech(trained, roots),
+            None if before is None else open_speech(before, roots),
+        ),
+        notes,
+    )
+
+
+def _training(place: Path, folder: Path, name: str, suffix: str, others: Collection[str]) -> Path | None:
+    """Return the training folder of a set: of its language, where there are several.
+
+    Args:
+        place: Folder of the set's data folders.
+        folder: The whole.
+        name: The set.
+        suffix: Ending of its name; empty for the originals.
+        others: Endings that the originals do not have.
+    """
+    found: list[Path] = []
+    for base in dict.fromkeys((place, folder, folder / "data")):
+        paths = [path for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
+        found = [path for path in paths if path.name.startswith("train") and path.name.endswith(suffix)]
+        if not suffix:
+            found = [path for path in found if not path.name.endswith(tuple(others))]
+        if found:
+            break
+    if len(found) < 2:
+        return found[0] if found else None
+    words = (name.split("_")[0], *LANGUAGES.get(name.split("_")[0], ()))
+    told = [path for path in found if any(word in re.split(r"[_-]", path.name) for word in words)]
+    if len(told) != 1:
+        listed = ", ".join(path.name for path in found)
+        raise InputError(f"{folder}: several training folders for set {name} ({listed}); --train says which")
+    return told[0]
+
+
+def _lists(
+    enrol: Sequence[_Folder], trials: Sequence[_Folder], plain: Sequence[_Folder], speech: Speech
+) -> TrialLists:
+    speaker_of = {item.id: item.speaker for item in speech}
+    listed = {name for each in enrol for name in _enrolled(each, plain)}
+    enrolments: dict[str, list[str]] = {}
+    for each in enrol:
+        for item in open_items(each.path):
+            if not listed or item in listed:
+                if item not in speaker_of:
+                    raise InputError(f"{each.path}: utterance {item} is listed, but not there")
+                enrolments.setdefault(speaker_of[item], []).append(item)
+    rows = [(f"{enrol[0].path}", [name, *items]) for name, items in sorted(enrolments.items())]
+    lines = (line for each in trials for line in _fields(_table(each, plain, "trials")))
+    lists = check_lists(rows, lines, speaker_of)
+    if not lists.trials:
+        raise InputError(f"{trials[0].path}: no trials")
+    tried = {trial.enrolment for trial in lists.trials}
+    kept = {name: items for name, items in lists.enrolments.items() if name in tried}
+    return TrialLists(kept, lists.trials)
+
+
+def open_items(folder: Path) -> list[str]:
+    """Return the utterance ids of a data folder, in the order of its utt2spk."""
+    return [fields[0] for _, fields in _fields(folder / "utt2spk")]
+
+
+def _enrolled(folder: _Folder, plain: Sequence[_Folder]) -> list[str]:
+    """Return the utterances that the file ``enrolls`` names; none where there is no such file."""
+    for place in (folder, *(each for each in plain if each.role == "enrol")):
+        if (place.path / "enrolls").is_file():
+            return [item for _, fields in _fields(place.path / "enrolls") for item in fields]
+    return []
+
+
+def _table(folder: _Folder, plain: Sequence[_Folder], name: str) -> Path:
+    """Return a list of a data folder: its own, or that of the original it was made from."""
+    same = [each.path for each in plain if (each.role, each.part) == (folder.role, folder.part)]
+    for place in (folder.path, *same):
+        if (place / name).is_file():
+            return place / name
+    raise InputError(f"{folder.path / name}: no such file, nor in the folder of the originals")
+
+
+def _fields(path: Path) -> Iterator[tuple[str, list[str]]]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            yield f"{path}:{number}", line.split()

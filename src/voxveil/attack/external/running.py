@@ -1,0 +1,257 @@
+"""Attack a test set, kind by kind, in steps that are finished whole and never done twice.
+
+An output folder holds ``attackers/`` (trained once for each training folder), ``scores/SET/KIND/`` (as the
+score stage leaves them) and what the evaluation adds. Each step records what it was made from; another
+parameter, another version of the speech or of the library makes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxveil import __version__
+from voxveil.attack.attackers.interface import Attacker, Conditions
+from voxveil.attack.attackers.registry import attacker_folder, load_attacker, seeds_of, train_attacker
+from voxveil.attack.external.speech import TestSet, speech_digest
+from voxveil.attack.files import write_attack
+from voxveil.attack.fusion import FUSION, Fusion, Part, fuse_attackers, hold_out
+from voxveil.attack.rank import RankScores, draw_rank_protocol
+from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios
+from voxveil.config.networks import TrainAttackerParams
+from voxveil.corpus.split import Speech
+from voxveil.runtime.atomic import read_json, whole_directory
+from voxveil.runtime.done import DONE, finish
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.progress import Progress
+from voxveil.runtime.stamps import content_digest, is_made, write_made
+
+__all__ = ["Attack", "attack_folders", "scenario_names"]
+
+_STATES = ("original", "anonymized")
+
+
+def scenario_names(test: TestSet) -> tuple[str, ...]:
+    """Return the scenarios that a test set has the speech for, from OO to AA."""
+    if test.original_train is None:
+        return ("semi_informed",)
+    if test.original is None:
+        return ("lazy_informed", "semi_informed")
+    return ("original", "ignorant", "lazy_informed", "semi_informed")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack on one test set.
+
+    Attributes:
+        test: What is attacked.
+        params: Sizes, steps and augmentation of the attackers.
+        out: The output folder.
+        seed: The run's seed.
+        rank_inputs: Inputs of each speaker in the rank protocol.
+    """
+
+    test: TestSet
+    params: TrainAttackerParams
+    out: Path
+    seed: int
+    rank_inputs: int
+
+    @property
+    def scores(self) -> Path:
+        """The folder of this set's ``ATTACKER/SCENARIO``."""
+        return self.out / "scores" / self.test.name
+
+    def run(self, kind: str, seeds: Mapping[str, int]) -> None:
+        """Train and attack with one kind of attacker, unless that is done.
+
+        Args:
+            kind: One of :data:`voxveil.attack.attackers.registry.KINDS`.
+            seeds: Seeds to train on original and on anonymized speech; the strongest counts.
+        """
+        target = self.scores / kind
+        made = self._made_from(kind, seeds)
+        if is_made(target, made):
+            return
+        trained = {state: self._attackers(kind, state, seeds[state]) for state in self._states()}
+        scenarios = [self._scenario(name, kind, trained) for name in scenario_names(self.test)]
+        for scenario in scenarios:
+            check_attackers(scenario.attackers, scenario.training, self.test.speech.speakers, kind)
+        with whole_directory(target) as folder:
+            for scored in run_scenarios(scenarios, self._progress):
+                self._write(folder, scored)
+            write_made(folder, made)
+            finish(folder, "attack", kind)
+
+    def fuse(self, kinds: Sequence[str], seeds: Mapping[str, Mapping[str, int]]) -> None:
+        """Fuse finished attacks, unless that is done; the weights come from public speakers held out."""
+        target = self.scores / FUSION
+        made = {"kinds": [[kind, self._made_from(kind, seeds[kind])] for kind in kinds]}
+        if is_made(target, made):
+            return
+        weights: dict[str, Fusion] = {}
+        with whole_directory(target) as folder:
+            for name in scenario_names(self.test):
+                state = "anonymized" if name == "semi_informed" else "original"
+                if state not in weights:
+                    weights[state] = self._fusion(kinds, state)
+                self._write(folder, self._fused(kinds, name, weights[state]))
+            for state, fusion in weights.items():
+                (folder / f"weights-{state}").mkdir()
+                fusion.save(folder / f"weights-{state}")
+            write_made(folder, made)
+            finish(folder, "attack", FUSION)
+
+    def _states(self) -> tuple[str, ...]:
+        return ("anonymized",) if self.test.original_train is None else _STATES
+
+    def _speech(self, state: str) -> Speech:
+        found = self.test.train if state == "anonymized" else self.test.original_train
+        if found is None:
+            raise InputError(f"{self.test.name}: there is no {state} training speech")
+        return found
+
+    def _parts(self, state: str) -> tuple[Speech, Part | None]:
+        """Return the speech to train on and what is held out of it, the same speakers in both states."""
+        speech = self._speech(state)
+        if not self.params.fusion_speakers:
+            return speech, None
+        return hold_out(speech, self.params.fusion_speakers, self.seed)
+
+    def _attackers(self, kind: str, state: str, seeds: int) -> list[Attacker]:
+        speech, _ = self._parts(state)
+        return [self._attacker(kind, state, number, speech) for number in seeds_of(kind, seeds)]
+
+    def _attacker(self, kind: str, state: str, number: int, speech: Speech) -> Attacker:
+        made = self._trained_from(kind, state, number)
+        mark = content_digest(made)
+        folder = self.out / "attackers" / f"{attacker_folder(kind, number)}-{state}-{mark[:8]}"
+        if not is_made(folder, made):
+            print(f"{kind}: training on {state} speech of {len(speech.speakers)} speakers, seed {number}")
+            trained = train_attacker(
+                kind,
+                speech,
+                self.params,
+                training=state,
+                seed=self.seed,
+                number=number,
+                checkpoints=self.out / "attackers" / f".checkpoints-{mark[:16]}",
+            )
+            with whole_directory(folder) as partial:
+                trained.attacker.save(partial)
+                write_made(partial, made)
+                finish(partial, "attack", kind)
+        return load_attacker(folder)
+
+    def _trained_from(self, kind: str, state: str, number: int) -> dict[str, Any]:
+        params = {
+            name: value for name, value in asdict(self.params).items() if name not in ("kinds", "seeds")
+        }
+        return {
+            "kind": kind,
+            "state": state,
+            "number": number,
+            "params": params,
+            "seed": self.seed,
+            "speech": speech_digest(self._speech(state)),
+            "version": __version__,
+        }
+
+    def _made_from(self, kind: str, seeds: Mapping[str, int]) -> dict[str, Any]:
+        lists = self.test.lists
+        return {
+            "attackers": [
+                self._trained_from(kind, state, number)
+                for state in self._states()
+                for number in seeds_of(kind, seeds[state])
+            ],
+            "lists": content_digest([dict(lists.enrolments), [asdict(trial) for trial in lists.trials]]),
+            "speech": speech_digest(self.test.speech),
+            "original": "" if self.test.original is None else speech_digest(self.test.original),
+            "rank_inputs": self.rank_inputs,
+        }
+
+    def _plan(self, *, pooled: bool) -> Plan:
+        used = {item for items in self.test.lists.enrolments.values() for item in items}
+        used |= set(self.test.lists.trial_utterances)
+        speakers = {item.id: item.speaker for item in self.test.speech if item.id in used}
+        lists = self.test.lists
+        ranks = draw_rank_protocol(lists.enrolments, speakers, self.rank_inputs, self.seed, pooled=pooled)
+        return Plan(lists, ranks)
+
+    def _scenario(self, name: str, kind: str, trained: dict[str, list[Attacker]]) -> Scenario:
+        training = "anonymized" if name == "semi_informed" else "original"
+        enrolment = "original" if name in ("original", "ignorant") else "anonymized"
+        trial = "original" if name == "original" else "anonymized"
+        read = {"anonymized": self.test.speech.audio}
+        if self.test.original is not None:
+            read["original"] = self.test.original.audio
+        return Scenario(
+            name,
+            {kind: trained[training]},
+            training,
+            enrolment,
+            trial,
+            read[enrolment],
+            read[trial],
+            # Where both sides are said to be in one state, references are drawn from both.
+            self._plan(pooled=enrolment == trial),
+        )
+
+    def _write(self, folder: Path, scored: Scored) -> None:
+        speech = self.test.speech
+        write_attack(
+            folder / scored.conditions.scenario,
+            scored.conditions,
+            self.test.lists,
+            scored.scores,
+            scored.ranks,
+            {item.id: item.speaker for item in speech},
+            sex_of={item.speaker: item.sex for item in speech},
+            seed_eers=scored.seed_eers,
+        )
+
+    def _fusion(self, kinds: Sequence[str], state: str) -> Fusion:
+        speech, held = self._parts(state)
+        if held is None:
+            raise InputError("train_attacker.fusion_speakers: is 0, a fusion needs speakers held out")
+        scenario = "semi_informed" if state == "anonymized" else "lazy_informed"
+        chosen = []
+        for kind in kinds:
+            rates = read_json(self.scores / kind / scenario / "conditions.json").get("seed_eers", [0.0])
+            chosen.append(self._attacker(kind, state, int(np.argmin(rates)) + 1, speech))
+        return fuse_attackers(chosen, held)
+
+    def _fused(self, kinds: Sequence[str], name: str, fusion: Fusion) -> Scored:
+        """Return the fusion of finished attacks in a scenario."""
+        scores, matrices, ranks = {}, {}, None
+        for kind in kinds:
+            folder = self.scores / kind / name
+            lines = (folder / "scores.txt").read_text(encoding="utf-8").splitlines()
+            scores[kind] = np.array([float(line.split()[2]) for line in lines])
+            ranks = RankScores.load(folder / "rank.npz")
+            matrices[kind] = ranks.scores
+            content = read_json(folder / "conditions.json")
+        if ranks is None:
+            raise InputError("a fusion needs attackers")
+        names = ("scenario", "enrolment", "trial", "training")
+        return Scored(
+            Conditions(FUSION, *(content[each] for each in names)),
+            fusion.apply(scores),
+            RankScores(fusion.apply(matrices), ranks.inputs, ranks.input_labels, ranks.reference_labels),
+        )
+
+    def _progress(self, what: str, total: int) -> Callable[[int], None]:
+        return Progress(f"{self.test.name}: {what}", total, "utterance").update
+
+
+def attack_folders(scores: Path) -> Iterator[Path]:
+    """Yield every finished ``ATTACKER/SCENARIO`` of a set."""
+    for path in sorted(scores.glob("*/*/scores.txt")):
+        if (path.parent.parent / DONE).is_file():
+            yield path.parent

@@ -1,0 +1,291 @@
+"""``voxveil ledger``: what has been released, what it costs in all, and whether the books are right."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from voxveil.privacy.gathered import gathered_fault
+from voxveil.privacy.ledger import read_ledger, registered
+from voxveil.privacy.record import Release
+from voxveil.privacy.register import open_register
+from voxveil.privacy.totals import speaker_totals, utterance_totals
+from voxveil.privacy.zcdp import DELTA, approximate
+from voxveil.runtime.atomic import dump_json
+from voxveil.runtime.errors import InputError, PrivacyError
+
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+
+HELP = "Show what has been released, add up what it costs, check the books."
+
+EPILOG = """The register is VOXVEIL_LEDGER (a folder or s3://BUCKET/PREFIX), by default $DVC_ROOT/ledger,
+else ./ledger. Every announced release counts once, finished or not; an output restored from a
+cache costs nothing. Epsilons of repeated releases of an utterance add; a speaker's total is the
+sum over everything released of that speaker. Gaussian noise has a zCDP rho and no epsilon: where it
+takes part the total is a rho, and the epsilon it stands for at delta 1e-6, in columns of their own.
+
+examples:
+  voxveil ledger show
+  voxveil ledger show --delta 1e-6
+  voxveil ledger total
+  voxveil ledger total --speaker 61 --purpose release
+  voxveil ledger total --utterance 61-70968-0000
+  voxveil ledger verify private/ledger.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``voxveil ledger``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="list the releases, oldest first")
+    show.add_argument(
+        "--delta",
+        type=float,
+        metavar="D",
+        help="also the worst utterance's epsilon at this delta (extra 'dp')",
+    )
+    total = actions.add_parser("total", help="add up what utterances and speakers have cost")
+    total.add_argument("--speaker", metavar="ID", help="this speaker and their utterances only")
+    total.add_argument(
+        "--utterance",
+        metavar="NAME",
+        help="this utterance only: its name as given, or the SHA-256 of its audio",
+    )
+    verify = actions.add_parser("verify", help="check every record, and ledger files against the register")
+    verify.add_argument(
+        "paths", nargs="*", type=Path, metavar="PATH", help="ledger.json files, or folders searched for them"
+    )
+    for action in (show, total):
+        action.add_argument("--purpose", choices=("release", "evaluation"), help="of this purpose only")
+        action.add_argument("--system", metavar="NAME", help="of this system only")
+        action.add_argument("--json", action="store_true", help="print JSON")
+    for action in (show, total, verify):
+        action.add_argument(
+            "--register", metavar="PLACE", help="folder or s3://BUCKET/PREFIX of the register"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action; 0 only when every record is sound.
+
+    Raises:
+        InputError: The register is not there: with ``--register`` always, else (no release was made
+            yet) where there should be something to verify.
+    """
+    register = open_register(args.register)
+    there = register.exists()
+    if args.register is not None and not there:
+        raise InputError(f"register {register.location}: does not exist; --register names an existing one")
+    if args.action == "verify" and not there:
+        raise InputError(f"register {register.location}: no register yet; the first release makes it")
+    releases = registered(register)
+    if args.action == "verify":
+        return _verify(releases, args.paths, register.location)
+    kept = [
+        release
+        for release in releases
+        if args.purpose in (None, release.purpose) and args.system in (None, release.system)
+    ]
+    content = (
+        _totals(kept, args.speaker, args.utterance) if args.action == "total" else _show(kept, args.delta)
+    )
+    if args.json:
+        sys.stdout.write(dump_json(content))
+    elif not kept:
+        absent = "" if there else "no register yet, "
+        print(f"register {register.location}: {absent}nothing has been released")
+    elif args.action == "total":
+        _print_totals(content, args.purpose)
+    else:
+        _print_releases(content["releases"], [] if args.delta is None else ["epsilon_delta"])
+    return 0
+
+
+_SHOWN = ("time", "release", "purpose", "system", "inputs", "redrawn", "epsilon_max", "mechanisms")
+
+
+def _show(releases: Sequence[Release], delta: float | None) -> dict[str, Any]:
+    return {"delta": delta, "releases": [_release(release, delta) for release in releases]}
+
+
+def _print_releases(releases: Sequence[dict[str, Any]], more: list[str]) -> None:
+    rows = [{**item, "epsilon_max": _pure(item, "epsilon_max", "rho_max")} for item in releases]
+    concentrated = any(row["rho_max"] is not None for row in rows)
+    header = [*_SHOWN, *(["rho_max"] if concentrated else []), *more]
+    _print_table(header, [["-" if row[name] is None else row[name] for name in header] for row in rows])
+
+
+def _release(release: Release, delta: float | None) -> dict[str, Any]:
+    row = {
+        "time": release.time,
+        "release": release.id,
+        "purpose": release.purpose,
+        "system": release.system,
+        "inputs": len(release.entries),
+        "redrawn": sum(1 for entry in release.entries if entry.earlier),
+        "epsilon_max": _number(release.epsilon),
+        "rho_max": _number(release.rho),
+        "mechanisms": ", ".join(
+            sorted({loss.mechanism for entry in release.entries for loss in entry.losses.values()})
+        ),
+    }
+    if delta is not None:
+        from voxveil.privacy.audit.accounting import approximate_epsilon
+
+        worst = max(release.entries, key=lambda entry: entry.utterance.size)
+        row["epsilon_delta"] = _number(approximate_epsilon(worst.losses, worst.vectors, delta))
+    return row
+
+
+def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | None) -> dict[str, Any]:
+    utterances = utterance_totals(releases)
+    speakers = speaker_totals(releases)
+    if speaker is not None:
+        utterances = [total for total in utterances if speaker in total.speakers]
+        speakers = [total for total in speakers if total.speaker == speaker]
+        if not speakers:
+            raise InputError(f"--speaker {speaker}: nothing of this speaker is in the register")
+    if utterance is not None:
+        utterances = [total for total in utterances if utterance in (*total.inputs, total.sha256)]
+        owners = {owner for total in utterances for owner in total.speakers}
+        speakers = [total for total in speakers if total.speaker in owners]
+        if not utterances:
+            raise InputError(f"--utterance {utterance}: not in the register")
+    return {
+        "unit": "nat; per utterance and, as a group of utterances, per speaker",
+        "releases": len({release.id for release in releases}),
+        "speakers": [_numbers(_with_delta(asdict(total))) for total in speakers],
+        "utterances": [_numbers(_with_delta(asdict(total))) for total in utterances],
+        "delta": DELTA,
+        "unattributed": sum(1 for total in utterances if not total.speakers),
+        "zcdp": sum(1 for total in utterances if total.rho is not None),
+        "epsilon_utterance_max": _number(max((total.epsilon for total in utterances), default=0.0)),
+        "epsilon_speaker_max": _number(max((total.epsilon for total in speakers), default=0.0)),
+    }
+
+
+def _with_delta(total: dict[str, Any]) -> dict[str, Any]:
+    rho = total["rho"]
+    return {**total, "epsilon_delta": None if rho is None else approximate(rho)}
+
+
+def _pure(item: dict[str, Any], name: str, rho: str = "rho") -> Any:
+    """Return a pure epsilon for a table; where Gaussian noise took its place there is none to give."""
+    return "none (zCDP)" if item[name] == "inf" and item[rho] not in (None, "inf") else item[name]
+
+
+def _largest(items: Sequence[dict[str, Any]]) -> str:
+    found = [_pure(item, "epsilon") for item in items]
+    for word in ("inf", "none (zCDP)"):
+        if word in found:
+            return f"{_text(word)} nat" if word == "inf" else word
+    return f"{_text(max(found, default=0.0))} nat"
+
+
+def _concentrated(item: dict[str, Any], columns: Sequence[str]) -> list[Any]:
+    """Return the cells of the zCDP columns, which only a total with Gaussian noise in it fills."""
+    return [("-" if item[name] is None else item[name]) for name in ("rho", "epsilon_delta")][: len(columns)]
+
+
+def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
+    totals = (*content["speakers"], *content["utterances"])
+    concentrated = any(item["rho"] is not None for item in totals)
+    columns = ("zCDP rho", f"epsilon at delta {DELTA:g}") if concentrated else ()
+    if content["speakers"]:
+        _print_table(
+            ("speaker", "utterances", "releases", "epsilon", "worst utterance", *columns),
+            [
+                [
+                    item["speaker"],
+                    item["utterances"],
+                    item["releases"],
+                    _pure(item, "epsilon"),
+                    _pure(item, "worst"),
+                    *_concentrated(item, columns),
+                ]
+                for item in content["speakers"]
+            ],
+        )
+        print()
+    _print_table(
+        ("utterance", "speaker", "releases", "epsilon", *columns),
+        [
+            [
+                ", ".join(item["inputs"]),
+                ", ".join(item["speakers"]) or "unknown",
+                item["releases"],
+                _pure(item, "epsilon"),
+                *_concentrated(item, columns),
+            ]
+            for item in content["utterances"]
+        ],
+    )
+    scope = f"purpose {purpose}" if purpose else "all purposes"
+    print(
+        f"\n{content['releases']} releases ({scope}); largest utterance total"
+        f" {_largest(content['utterances'])}; largest speaker total"
+        f" {_largest(content['speakers']) if content['speakers'] else 'unknown'}"
+    )
+    if content["zcdp"]:
+        print(f"{content['zcdp']} utterances had Gaussian noise: they have a zCDP rho and no pure epsilon")
+    if content["unattributed"]:
+        print(f"{content['unattributed']} utterances name no speaker and are in no speaker's total")
+
+
+def _verify(releases: Sequence[Release], paths: Sequence[Path], place: str) -> int:
+    known = {release.id: release for release in releases}
+    files = [file for path in paths for file in _ledger_files(path)]
+    faults = []
+    for file in files:
+        record = read_ledger(file)
+        if record.parts:
+            fault = gathered_fault(record, known)
+            if fault:
+                faults.append(f"{file}: {fault} {place}")
+        elif record.id not in known:
+            faults.append(f"{file}: release {record.id} is not in the register {place}")
+        elif record.to_json() != known[record.id].to_json():
+            faults.append(f"{file}: differs from release {record.id} in the register {place}")
+    if faults:
+        for fault in faults[:-1]:
+            print(f"voxveil: error: {fault}", file=sys.stderr)
+        raise PrivacyError(faults[-1])
+    print(f"register {place}: {len(releases)} releases, every record is sound")
+    if files:
+        print(f"{len(files)} ledger files agree with it")
+    return 0
+
+
+def _ledger_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    files = sorted(path.rglob("ledger.json")) + sorted(path.rglob("ledger-*.json"))
+    if not files:
+        raise InputError(f"{path}: no ledger.json there")
+    return files
+
+
+def _numbers(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in content.items()}
+
+
+def _number(value: Any) -> Any:
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _text(value: Any) -> str:
+    if value == "inf":
+        return "unbounded"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    cells = [list(header), *([_text(value) for value in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    for row in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())

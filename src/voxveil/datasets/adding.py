@@ -1,0 +1,166 @@
+"""Register a corpus as the next version of a dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from voxveil.corpus.opening import open_folder
+from voxveil.corpus.sharded import ShardedSource
+from voxveil.corpus.source import Source
+from voxveil.datasets.face import Face, Row, Storage, face_text, manifest_text, parse_face, summary
+from voxveil.datasets.git import git
+from voxveil.datasets.packing import MOST_FILES, copy_corpus, corpus_files, pack_corpus, require_inside
+from voxveil.datasets.place import FOLDER, Place, check_name, one_at_a_time, refuse_merge_marks
+from voxveil.datasets.rows import Report, corpus_rows
+from voxveil.runtime.atomic import whole_directory, write_text
+from voxveil.runtime.dvc_program import dvc, require_dvc, tracked_md5
+from voxveil.runtime.errors import InputError
+
+__all__ = ["add_dataset", "finish_version", "ready", "require_unchanged", "visibility"]
+
+#: Makes a report of progress for so many clips.
+Reports = Callable[[int], Report]
+
+
+def add_dataset(
+    root: Path, name: str, folder: Path, *, public: bool | None, shards: bool, reports: Reports
+) -> Face:
+    """Register the corpus in ``folder`` as the next version of dataset ``name``.
+
+    Nothing is committed: Git's part is the person's, after a look at the manifest.
+
+    Args:
+        root: Folder that holds ``.dvc``.
+        name: Name of the dataset.
+        folder: LibriSpeech, LibriTTS or Kaldi layout; it is copied, and may be ``data/NAME`` itself.
+        public: None keeps what the version before said; a first version is public.
+        shards: Store as tar shards even if there are few files.
+        reports: Told the progress.
+
+    Returns:
+        The summary of the new version.
+
+    Raises:
+        InputError: The corpus cannot be used, or what lies in ``data/NAME`` would be lost.
+        DataError: Git or DVC refuses.
+    """
+    place = ready(root, name)
+    source = open_folder(folder)
+    seen = visibility(place, public)
+    here = place.folder.exists() and place.folder.resolve() == folder.resolve()
+    packed = shards or isinstance(source, ShardedSource) or len(corpus_files(folder)) > MOST_FILES
+    with one_at_a_time(root):
+        if not here:
+            require_unchanged(place)
+        if packed:
+            rows = _packed(place, source, reports)
+        else:
+            require_inside(source, folder)
+            rows = corpus_rows(source, reports(len(source.clips)))
+            _copied(place, source, folder, rows, here)
+        return finish_version(place, rows, public=seen, storage="shards" if packed else "files")
+
+
+def ready(root: Path, name: str) -> Place:
+    """Return the place of dataset ``name`` after every check that needs no data.
+
+    Raises:
+        InputError: The name, or the marks of a merge.
+        DataError: There is no Git repository.
+    """
+    place = Place(root, check_name(name))
+    require_dvc()
+    git(root, "rev-parse", "--git-dir")
+    refuse_merge_marks(place)
+    return place
+
+
+def visibility(place: Place, public: bool | None) -> bool:
+    """Return whether the next version is public; nobody publishes private speech by leaving a word out.
+
+    Raises:
+        InputError: ``public`` was asked for, and the version before is private.
+    """
+    if not place.summary.is_file():
+        return public is not False
+    before = parse_face(place.summary.read_text(encoding="utf-8"), str(place.summary)).public
+    if public and not before:
+        raise InputError(
+            f"dataset {place.name}: is private; a public one needs another name (its history names private"
+            " speakers)"
+        )
+    return before if public is None else public
+
+
+def require_unchanged(place: Place) -> None:
+    """Refuse to replace a folder whose content is in no version.
+
+    Raises:
+        InputError: Saying how to keep it.
+    """
+    if not place.folder.exists() or place.unfinished.exists():
+        return
+    if not place.tracked.is_file():
+        raise InputError(
+            f"{place.folder}: is there and in no version; 'voxveil data add {place.name}"
+            f" {FOLDER}/{place.name}' registers it, or move it away"
+        )
+    changed = json.loads(dvc(place.root, "status", "--json", f"{FOLDER}/{place.tracked.name}") or "{}")
+    if changed:
+        raise InputError(
+            f"{place.folder}: was changed since it was added; 'voxveil data add {place.name}"
+            f" {FOLDER}/{place.name}' registers that, 'dvc checkout --force {FOLDER}/{place.tracked.name}'"
+            " drops it"
+        )
+
+
+def finish_version(place: Place, rows: list[Row], *, public: bool, storage: Storage) -> Face:
+    """Give ``data/NAME`` to DVC and write manifest and summary; killed before its end, run it again.
+
+    A fault on the way (a full disk, say) leaves what Git sees as it was.
+    """
+    _begin(place)
+    theirs = (place.tracked, place.manifest, place.summary)
+    before = {path: path.read_bytes() if path.is_file() else None for path in theirs}
+    try:
+        dvc(place.root, "add", f"{FOLDER}/{place.name}")
+        face = summary(place.name, rows, public=public, storage=storage, dvc_md5=tracked_md5(place.tracked))
+        write_text(place.manifest, manifest_text(rows))
+        write_text(place.summary, face_text(face))
+    except BaseException:
+        for path, content in before.items():
+            if content is None:
+                path.unlink(missing_ok=True)
+            elif path.read_bytes() != content:
+                # In place: a full disk has no room for a second file.
+                path.write_bytes(content)
+        raise
+    place.unfinished.unlink()
+    return face
+
+
+def _begin(place: Place) -> None:
+    place.unfinished.parent.mkdir(parents=True, exist_ok=True)
+    place.unfinished.touch()
+
+
+def _packed(place: Place, source: Source, reports: Reports) -> list[Row]:
+    with whole_directory(place.folder) as out:
+        rows = pack_corpus(source, out, source.clips, reports(len(source.clips)))
+        _begin(place)
+    return rows
+
+
+def _copied(place: Place, source: Source, folder: Path, rows: list[Row], here: bool) -> None:
+    if not here:
+        with whole_directory(place.folder) as out:
+            copy_corpus(source, folder, out, rows)
+            _begin(place)
+        return
+    table = folder / "wav.scp"
+    for line in table.read_text(encoding="utf-8").split("\n") if table.is_file() else ():
+        utterance, _, path = line.strip().partition(" ")
+        if path.strip().startswith("/"):
+            raise InputError(f"{table}: utterance {utterance} has an absolute path; it must be relative")

@@ -1,0 +1,232 @@
+"""The bucket behind dataset versions: there, versioned, cleaned up by a rule, readable and writable."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from voxveil.datasets.errors import DataError, one_line
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import s3_client, s3_endpoint
+
+__all__ = ["Bucket", "parse_location"]
+
+T = TypeVar("T")
+
+#: What a server's code means, in the words of the person who typed the command.
+_MEANING = {
+    "InvalidAccessKeyId": "the access key is not known there",
+    "SignatureDoesNotMatch": "the secret key does not fit the access key",
+    "ExpiredToken": "the session token has expired",
+    "InvalidToken": "the session token is not valid",
+    "AccessDenied": "no permission",
+    "AllAccessDisabled": "no permission",
+    "403": "no permission, or wrong keys",
+    "AuthorizationHeaderMalformed": "wrong region",
+    "IllegalLocationConstraintException": "wrong region",
+    "PermanentRedirect": "wrong region or endpoint",
+    "301": "wrong region or endpoint",
+    "InvalidBucketName": "not a valid bucket name",
+    "BucketAlreadyExists": "the bucket belongs to somebody else",
+    "NotImplemented": "the server cannot do this",
+    "500": "the server fails, or does not speak S3",
+    "503": "the server is overloaded or away",
+    "RequestTimeTooSkewed": "the clocks differ too much",
+}
+_ABSENT = {"NoSuchBucket", "404"}
+
+
+def parse_location(location: str) -> tuple[str, str]:
+    """Return bucket and prefix (without slashes at its ends) of ``s3://BUCKET/PREFIX``.
+
+    Raises:
+        InputError: It is of another form.
+    """
+    bucket, _, prefix = location.removeprefix("s3://").partition("/")
+    if not location.startswith("s3://") or not bucket or not prefix.strip("/") or "?" in location:
+        raise InputError(f"--remote {location}: must be s3://BUCKET/PREFIX")
+    return bucket, prefix.strip("/")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Access to one bucket, impatient: a dead or wrong server is told within half a minute.
+
+    Attributes:
+        bucket: Its name.
+        prefix: Folder in it.
+        endpoint: Address of the server; empty means AWS.
+        region: Asked for; empty leaves it to the environment.
+        keys: Access key, secret key, session token; None leaves them to the environment.
+    """
+
+    bucket: str
+    prefix: str
+    endpoint: str = ""
+    region: str = ""
+    keys: tuple[str, str, str] | None = None
+
+    @property
+    def shown(self) -> str:
+        """What to call it in messages."""
+        address = self.endpoint or s3_endpoint() or "AWS"
+        region = f", region {self.region}" if self.region else ""
+        return f"s3://{self.bucket} at {address}{region}"
+
+    def client(self) -> Any:
+        """Return a client.
+
+        Raises:
+            DataError: Endpoint or region have no meaning.
+        """
+        return self._ask("connect", self._connect)
+
+    def _connect(self) -> Any:
+        # One retry of 5 + 8 seconds stays under half a minute.
+        options: Mapping[str, Any] = {"connect_timeout": 5, "read_timeout": 8, "attempts": 1}
+        return s3_client(endpoint=self.endpoint, region=self.region, keys=self.keys, **options)
+
+    def ensure(self, client: Any) -> bool:
+        """Make the bucket if it is not there; return whether it was made.
+
+        Raises:
+            DataError: No access, no permission, or it lies in another region than ``region``.
+        """
+        made = not self._ask("list", lambda: self._exists(client))
+        if made:
+            place = client.meta.region_name
+            # AWS itself refuses its first region as a constraint.
+            constraint = {} if place == "us-east-1" else {"LocationConstraint": place}
+            options = {"CreateBucketConfiguration": constraint} if constraint else {}
+            self._ask("create", lambda: client.create_bucket(Bucket=self.bucket, **options))
+        elif self.region and not (self.endpoint or s3_endpoint()):
+            there = self._ask("locate", lambda: client.get_bucket_location(Bucket=self.bucket))
+            actual = there.get("LocationConstraint") or "us-east-1"
+            if actual != self.region:
+                raise DataError(f"{self.shown}: wrong region, the bucket lies in {actual}")
+        return made
+
+    def _exists(self, client: Any) -> bool:
+        try:
+            # Not HeadBucket: its answer has no body, and so no reason for a refusal.
+            client.list_objects_v2(Bucket=self.bucket, Prefix=f"{self.prefix}/", MaxKeys=1)
+        except Exception as error:
+            if _code(error) in _ABSENT:
+                return False
+            raise
+        return True
+
+    def keep_versions(self, client: Any) -> None:
+        """Switch versioning on, and check that it is.
+
+        Raises:
+            DataError: The server refuses or does not keep it.
+        """
+
+        def status() -> Any:
+            return client.get_bucket_versioning(Bucket=self.bucket).get("Status")
+
+        if self._ask("read the versioning of", status) != "Enabled":
+            on = {"Status": "Enabled"}
+            self._ask(
+                "version",
+                lambda: client.put_bucket_versioning(Bucket=self.bucket, VersioningConfiguration=on),
+            )
+            if self._ask("read the versioning of", status) != "Enabled":
+                raise DataError(f"{self.shown}: versioning does not stay switched on")
+
+    def expire(self, client: Any, deleted_days: int, upload_days: int) -> None:
+        """Set the rule that cleans up under the prefix; rules of others stay.
+
+        Args:
+            client: From :meth:`client`.
+            deleted_days: Days that a deleted or overwritten object can still be had.
+            upload_days: Days after which an upload that never ended is dropped.
+
+        Raises:
+            DataError: The server refuses or does not keep it.
+        """
+        rule = {
+            "ID": f"voxveil-{self.prefix.replace('/', '-')}",
+            "Status": "Enabled",
+            "Filter": {"Prefix": f"{self.prefix}/"},
+            "NoncurrentVersionExpiration": {"NoncurrentDays": deleted_days},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": upload_days},
+        }
+        before = self._ask("read the lifecycle rules of", lambda: self._rules(client))
+        others = [each for each in before if each.get("ID") != rule["ID"]]
+        self._ask(
+            "set the lifecycle rules of",
+            lambda: client.put_bucket_lifecycle_configuration(
+                Bucket=self.bucket, LifecycleConfiguration={"Rules": [*others, rule]}
+            ),
+        )
+        after = self._ask("read the lifecycle rules of", lambda: self._rules(client))
+        kept = next((each for each in after if each.get("ID") == rule["ID"]), {})
+        days = kept.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays")
+        aborted = kept.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation")
+        if (days, aborted, kept.get("Status")) != (deleted_days, upload_days, "Enabled"):
+            raise DataError(f"{self.shown}: the lifecycle rule reads back differently: {one_line(kept)}")
+
+    def _rules(self, client: Any) -> list[dict[str, Any]]:
+        try:
+            return list(client.get_bucket_lifecycle_configuration(Bucket=self.bucket).get("Rules", []))
+        except Exception as error:
+            if _code(error) == "NoSuchLifecycleConfiguration":
+                return []
+            raise
+
+    def probe(self, client: Any) -> None:
+        """Write an object under the prefix, read it back, remove it for good.
+
+        Raises:
+            DataError: One of these fails.
+        """
+        key, content = f"{self.prefix}/voxveil-probe-{secrets.token_hex(8)}", secrets.token_bytes(1024)
+        written = self._ask("write to", lambda: client.put_object(Bucket=self.bucket, Key=key, Body=content))
+        read = self._ask("read from", lambda: client.get_object(Bucket=self.bucket, Key=key)["Body"].read())
+        version = written.get("VersionId")
+        options = {"VersionId": version} if version else {}
+        self._ask("delete from", lambda: client.delete_object(Bucket=self.bucket, Key=key, **options))
+        if read != content:
+            raise DataError(f"{self.shown}: an object reads back differently from what was written")
+
+    def _ask(self, what: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except DataError:
+            raise
+        except Exception as error:  # botocore's faults have no common base
+            # ValueError: boto3's word for an endpoint that is no address.
+            of_boto = type(error).__module__.partition(".")[0] in ("botocore", "boto3", "urllib3")
+            if not of_boto and not isinstance(error, OSError | ValueError):
+                raise
+            raise DataError(f"{self.shown}: cannot {what} it: {_reason(error)}") from None
+
+
+def _code(error: Exception) -> str:
+    response = getattr(error, "response", None)
+    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+
+
+def _reason(error: Exception) -> str:
+    name, code = type(error).__name__, _code(error)
+    if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
+        return "no keys; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put them into .dvc/config.local"
+    if name in (
+        "EndpointConnectionError",
+        "ConnectTimeoutError",
+        "ConnectionClosedError",
+        "ReadTimeoutError",
+    ):
+        return f"wrong endpoint, or the server is away ({one_line(error)})"
+    if name in ("SSLError", "ProxyConnectionError", "InvalidEndpointDiscoveryConfigurationError"):
+        return f"wrong endpoint ({one_line(error)})"
+    if name in ("InvalidRegionError",):
+        return f"wrong region ({one_line(error)})"
+    if name == "ResponseParserError":
+        return "wrong endpoint, the server does not speak S3"
+    meaning = _MEANING.get(code)
+    return f"{meaning} ({one_line(error)})" if meaning else one_line(error) or name

@@ -1,0 +1,180 @@
+"""Fetch one version of a dataset by its Git revision, from a repository that need not be cloned."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxveil.corpus.opening import open_folder
+from voxveil.datasets.errors import DataError, one_line
+from voxveil.datasets.face import Face, manifest_text, parse_face, parse_manifest
+from voxveil.datasets.place import FOLDER, check_name
+from voxveil.datasets.rows import Report, corpus_rows
+from voxveil.runtime.atomic import whole_directory
+from voxveil.runtime.dvc_program import dvc_environment, require_dvc
+from voxveil.runtime.errors import InputError, PrivacyError
+
+__all__ = ["FetchedVersion", "get_dataset", "get_version"]
+
+
+@dataclass(frozen=True)
+class FetchedVersion:
+    """A version of a dataset that was fetched.
+
+    Attributes:
+        face: Its summary.
+        commit: The commit that its revision stood for.
+    """
+
+    face: Face
+    commit: str
+
+
+def get_dataset(repository: str, name: str, revision: str, out: Path, *, report: Report) -> Face:
+    """Write version ``revision`` of dataset ``name`` to ``out``, whole or not at all.
+
+    Every file is held against the manifest of that version before ``out`` appears.
+
+    Args:
+        repository: URL or path of a Git repository with DVC.
+        name: Name of the dataset.
+        revision: Branch, tag or commit.
+        out: A folder that does not exist or is empty.
+        report: Told how many utterances were checked.
+
+    Raises:
+        InputError: ``out`` holds something, there is no such dataset, or its data contradict its manifest.
+        DataError: No such repository or revision, an object that the remote lacks (named), or a
+            remote out of reach.
+    """
+    return get_version(repository, name, revision, out, report=report).face
+
+
+def get_version(
+    repository: str,
+    name: str,
+    revision: str,
+    out: Path,
+    *,
+    report: Report | None = None,
+    public_only: bool = False,
+) -> FetchedVersion:
+    """As :func:`get_dataset`; also tells the commit, and may refuse what is not declared public.
+
+    Raises:
+        PrivacyError: ``public_only``, and the dataset is not declared public; no speech was fetched.
+    """
+    require_dvc()
+    check_name(name)
+    if revision.startswith("-") or repository.startswith("-"):
+        raise InputError(f"{repository}@{revision}: not a repository and a revision")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: is there already; give a new folder")
+    where = f"{repository}@{revision}"
+    with _opened(repository, revision) as files:
+        face, manifest = _face(files, name, where)
+        if public_only and not face.public:
+            raise PrivacyError(f"{where}: dataset {name} is not declared public ({FOLDER}/{name}.json)")
+        commit = str(files.repo.get_rev())
+        with whole_directory(out) as folder:
+            _download(files, f"{FOLDER}/{name}", folder, where)
+            _check(folder, out, manifest, where, name, report or (lambda _: None))
+    return FetchedVersion(face, commit)
+
+
+@contextmanager
+def _opened(repository: str, revision: str) -> Iterator[Any]:
+    for key, value in dvc_environment().items():
+        os.environ.setdefault(key, value)
+    logging.getLogger("dvc").setLevel(logging.CRITICAL)
+    from dvc.api import DVCFileSystem
+    from dvc.repo.open_repo import clean_repos
+
+    try:
+        try:
+            files = DVCFileSystem(repository, rev=revision)
+            # It is opened only when asked for.
+            files.repo.get_rev()
+        except Exception as error:  # DVC, Git and network faults have no common base
+            raise DataError(f"{repository}@{revision}: cannot be opened ({_reason(error)})") from None
+        try:
+            yield files
+        finally:
+            files.close()
+    finally:
+        # Else a clone, and speech, would stay in the folder of temporary files.
+        clean_repos()
+
+
+def _face(files: Any, name: str, where: str) -> tuple[Face, str]:
+    texts = {}
+    for suffix in (".json", ".manifest.tsv"):
+        path = f"{FOLDER}/{name}{suffix}"
+        try:
+            with files.open(path, mode="r", encoding="utf-8", newline="") as handle:
+                texts[suffix] = handle.read()
+        except (FileNotFoundError, IsADirectoryError):
+            raise InputError(f"{where}: holds no dataset {name!r} (no {path})") from None
+        except Exception as error:
+            raise DataError(f"{where}: {path} cannot be read ({_reason(error)})") from None
+    face = parse_face(texts[".json"], f"{where}: {FOLDER}/{name}.json")
+    rows = parse_manifest(texts[".manifest.tsv"], f"{where}: {FOLDER}/{name}.manifest.tsv")
+    return face, manifest_text(rows)
+
+
+def _download(files: Any, path: str, folder: Path, where: str) -> None:
+    listed: dict[str, Any] = {}
+    try:
+        listed = files.find(path, detail=True)
+        if not listed:
+            raise FileNotFoundError(2, "no list of files", path)
+        with tempfile.TemporaryDirectory(dir=folder) as inner:
+            target = Path(inner) / "data"
+            files.get(path, str(target), recursive=True)
+            for child in sorted(target.iterdir()):
+                child.rename(folder / child.name)
+    except Exception as error:  # DVC, S3 and network faults have no common base
+        raise DataError(f"{where}: {_lacking(error, listed, path)}; nothing was written") from None
+    missing = [name for name in sorted(listed) if not (folder / Path(name).relative_to(path)).is_file()]
+    if missing:
+        object_id = listed[missing[0]].get("md5")
+        raise DataError(f"{where}: {missing[0]} (object {object_id}) did not arrive; nothing was written")
+
+
+def _lacking(error: Exception, listed: dict[str, Any], path: str) -> str:
+    absent = next((each for each in _causes(error) if isinstance(each, FileNotFoundError)), None)
+    if absent is None:
+        return f"{path} cannot be fetched ({_reason(error)})"
+    named = str(absent.filename or path)
+    found = listed.get(named)
+    what = f"{named} (object {found.get('md5')})" if found else f"{path}: {named}"
+    return f"the remote lacks {what}; 'dvc push --all-commits' where it was made"
+
+
+def _check(folder: Path, out: Path, manifest: str, where: str, name: str, report: Report) -> None:
+    try:
+        rows = corpus_rows(open_folder(folder), report)
+    except InputError as error:
+        raise InputError(
+            f"{where}: {str(error).replace(str(folder), str(out))}; nothing was written"
+        ) from None
+    if manifest_text(rows) != manifest:
+        raise InputError(f"{where}: the data of {name} contradict its manifest; nothing was written")
+
+
+def _reason(error: BaseException) -> str:
+    texts = [one_line(each) for each in _causes(error) if str(each).strip()]
+    return one_line("; ".join(dict.fromkeys(texts[:2]))) or type(error).__name__
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
+        causes.append(cause)
+    return causes

@@ -1,0 +1,123 @@
+"""Put a corpus into a dataset's folder: its files as they are, or tar shards with Kaldi tables.
+
+Both keep the bytes of each audio file, so the manifest is the same either way.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from voxveil.corpus.sharded import SHARD_STEM, clip_file
+from voxveil.corpus.source import Clip, Source
+from voxveil.datasets.face import Row
+from voxveil.datasets.rows import Report, clip_row
+from voxveil.runtime.atomic import write_text
+from voxveil.runtime.done import file_sha256
+from voxveil.runtime.errors import InputError
+from voxveil.runtime.filenames import NOT_UTF8, printable, utf8_name
+from voxveil.runtime.shards import ShardWriter
+
+__all__ = ["MOST_FILES", "copy_corpus", "corpus_files", "pack_corpus", "require_inside", "write_tables"]
+
+#: With more files than this a folder is stored as shards: DVC handles each file by itself.
+MOST_FILES = 10_000
+
+
+def corpus_files(folder: Path) -> list[Path]:
+    """Return every file below ``folder`` that belongs to it, sorted; hidden ones do not.
+
+    Raises:
+        InputError: A name that is not UTF-8.
+    """
+    found = []
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if any(part.startswith(".") for part in inner.parts) or not path.is_file():
+            continue
+        if utf8_name(path) is None:
+            raise InputError(f"{printable(path)}: {NOT_UTF8}")
+        found.append(inner)
+    return found
+
+
+def require_inside(source: Source, folder: Path) -> None:
+    """Refuse a corpus whose audio lies elsewhere: the folder alone would not be the dataset.
+
+    Raises:
+        InputError: Naming the utterance.
+    """
+    base = folder.absolute()
+    for clip in source.clips:
+        inside = clip.path is not None and clip.path.absolute().is_relative_to(base)
+        if not inside or ".." in clip.path.absolute().relative_to(base).parts:  # type: ignore[union-attr]
+            raise InputError(
+                f"{folder}: utterance {clip.id} lies outside ({clip.path}); copy it in, or --shards packs it"
+            )
+
+
+def copy_corpus(source: Source, folder: Path, out: Path, rows: Sequence[Row]) -> None:
+    """Copy the files of a corpus folder; Kaldi's ``wav.scp`` names them relatively afterwards.
+
+    Args:
+        source: The corpus in ``folder``.
+        folder: Where it lies.
+        out: An empty folder.
+        rows: Its manifest, against which each copy is checked.
+    """
+    for inner in corpus_files(folder):
+        (out / inner).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / inner, out / inner)
+    base = folder.absolute()
+    relative = {clip.id: _path(clip).absolute().relative_to(base) for clip in source.clips}
+    for row in rows:
+        copy = out / relative[row.utterance]
+        if not copy.is_file() or file_sha256(copy) != row.sha256:
+            raise InputError(f"{folder / relative[row.utterance]}: changed while it was copied, or is hidden")
+    if (out / "wav.scp").is_file():
+        write_text(out / "wav.scp", _lines((clip.id, relative[clip.id].as_posix()) for clip in source.clips))
+
+
+def pack_corpus(source: Source, out: Path, clips: Iterable[Clip], report: Report) -> list[Row]:
+    """Write clips as shards and tables; return their manifest.
+
+    Args:
+        source: The corpus they are of.
+        out: An empty folder.
+        clips: In order of id.
+        report: Told how many are done.
+    """
+    rows, kept, addresses = [], [], []
+    with ShardWriter(out, SHARD_STEM, "wav") as shards:
+        for done, clip in enumerate(clips, 1):
+            with clip_file(source, clip) as path:
+                row = clip_row(clip, path)
+                data = path.read_bytes()
+            rows.append(row)
+            kept.append(clip)
+            addresses.append((clip.id, shards.add(clip.id, data, _path(clip).suffix.lstrip(".").lower())))
+            report(done)
+    write_text(out / "wav.scp", _lines(addresses))
+    write_tables(out, kept)
+    return rows
+
+
+def write_tables(out: Path, clips: Sequence[Clip]) -> None:
+    """Write the Kaldi tables of clips, and ``utt2subset`` where the corpus has parts."""
+    write_text(out / "utt2spk", _lines((clip.id, clip.speaker) for clip in clips))
+    write_text(out / "spk2gender", _lines(sorted({clip.speaker: clip.sex.lower() for clip in clips}.items())))
+    if any(clip.text for clip in clips):
+        write_text(out / "text", _lines((clip.id, clip.text) for clip in clips))
+    if any(clip.subset for clip in clips):
+        write_text(out / "utt2subset", _lines((clip.id, clip.subset) for clip in clips if clip.subset))
+
+
+def _path(clip: Clip) -> Path:
+    if clip.path is None:
+        raise InputError(f"utterance {clip.id}: has no file")
+    return clip.path
+
+
+def _lines(pairs: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"{key} {value}".rstrip() + "\n" for key, value in pairs)

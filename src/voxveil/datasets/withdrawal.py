@@ -1,0 +1,159 @@
+"""Consent withdrawn: where a speaker is, what can be taken back, and what cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from voxveil.datasets.adding import Reports
+from voxveil.datasets.cleaning import (
+    DVC_GC,
+    collect_data,
+    collect_tracked,
+    delete_bytes,
+    in_the_way,
+    in_use,
+    tracked_commands,
+)
+from voxveil.datasets.everywhere import Everywhere
+from voxveil.datasets.face import Face
+from voxveil.datasets.forgetting import forget_speaker
+from voxveil.datasets.listing import table
+from voxveil.runtime.errors import InputError
+
+__all__ = ["clean_up", "print_everywhere", "withdraw"]
+
+
+def print_everywhere(found: Everywhere) -> None:
+    """Print where the speaker is, and what was not searched."""
+    print(f"speaker {found.speaker}")
+    print(f"\ndataset versions: {len(found.holdings) or 'none'}")
+    print(
+        table(
+            ("dataset", "revision", "date", "utterances", "seconds"),
+            [
+                [
+                    each.dataset,
+                    each.commit[:12],
+                    each.date,
+                    str(len(each.rows)),
+                    f"{sum(row.milliseconds for row in each.rows) / 1000:.1f}",
+                ]
+                for each in found.holdings
+            ],
+        )
+        if found.holdings
+        else "",
+        end="",
+    )
+    print(f"now in: {', '.join(f'data/{place.name}' for place in found.current) or 'no dataset'}")
+    print(f"\noutputs: {len(found.outputs) or 'none'}")
+    for output in found.outputs:
+        print(f"  {_short(output.folder)} ({output.stage}): {_some(output.files)}")
+    if found.outputs:
+        print("  what was trained or measured on these holds them too: new version, then 'dvc repro'")
+    print(f"\nreleases in the register: {len(found.releases) or 'none'}")
+    for release, entries in found.releases:
+        print(f"  {release.time} {release.id} {release.purpose} {release.system}: {entries} entries")
+    if found.releases:
+        print(
+            "  entries are never removed, they say what was spent; whoever has the released speech keeps it"
+        )
+    _print_tracked(found)
+    for gap in found.gaps:
+        print(f"\nnot searched: {gap}")
+    if found.holdings or found.current:
+        print(f"\n{_remains(found)}")
+
+
+def _print_tracked(found: Everywhere) -> None:
+    where = ", ".join(tracked.store.shown for tracked in found.tracked) or "no MLflow store here"
+    print(f"\nMLflow runs of their data ({where}): {len(found.runs) or 'none'}")
+    for run in found.runs:
+        print(f"  {run.id} {run.experiment}: {run.name}{' (marked as deleted)' if run.deleted else ''}")
+    print(f"registered models made of it: {len(found.models) or 'none'}")
+    for model in found.models:
+        alias = f", alias {', '.join(model.aliases)}" if model.aliases else ""
+        print(f"  {model.name} version {model.version}{alias}: {model.address or 'no address'}")
+
+
+def withdraw(root: Path, found: Everywhere, reports: Reports) -> Iterator[tuple[str, Face]]:
+    """Write the next version of every current dataset without the speaker, and yield each.
+
+    Raises:
+        InputError: No dataset of the work tree holds them.
+    """
+    if not found.current:
+        raise InputError(f"speaker {found.speaker}: in no dataset of the work tree; nothing was changed")
+    for place in found.current:
+        yield place.name, forget_speaker(place, found.speaker, reports)
+
+
+def clean_up(root: Path, found: Everywhere) -> int:
+    """Delete for good the data that no current version needs, models and MLflow runs; say what was done.
+
+    Raises:
+        InputError: Something stands in the way; nothing was deleted.
+        DataError: DVC, S3 or MLflow refuses.
+    """
+    obstacles = in_the_way(root, found.holdings, [place.name for place in found.current])
+    obstacles += [line for model in found.models for line in in_use(model)]
+    if found.gaps:
+        obstacles += [f"not searched: {gap}" for gap in found.gaps]
+    if obstacles:
+        for line in obstacles[:-1]:
+            print(line)
+        raise InputError(f"{obstacles[-1]}; nothing was deleted ({len(obstacles)} in the way)")
+    # DVC last: its cache is what finds runs of corpora that are gone from the work tree.
+    for model in found.models:
+        print(f"{model.name} version {model.version}: {delete_bytes(model)}")
+    for tracked in found.tracked:
+        if tracked.runs or tracked.models:
+            print(f"MLflow at {tracked.store.shown}: {collect_tracked(root, tracked)}")
+    print(f"dvc {' '.join(DVC_GC)}: {collect_data(root)}")
+    for output in found.outputs:
+        print(
+            f"still there: {_short(output.folder)}; 'dvc repro' (or delete it), 'dvc push', then --gc again"
+        )
+    print(_kept(found))
+    return 1 if found.outputs else 0
+
+
+def _remains(found: Everywhere) -> str:
+    speaker = found.speaker
+    lines = [
+        "to take them out:",
+        f"  voxveil data forget {speaker} --yes     # on every branch that is still used",
+        "  git commit, dvc repro, dvc push, git push",
+        f"  voxveil data forget {speaker} --gc      # checks that no branch or tag holds them, then runs:",
+        f"    dvc {' '.join(DVC_GC)}",
+        *(f"    {line}" for tracked in found.tracked for line in tracked_commands(tracked)),
+        "  dvc gc deletes every version that is at the tip of no branch or tag, of every dataset and output,",
+        "  and the data of experiments that are no branch.",
+        _kept(found),
+    ]
+    return "\n".join(lines)
+
+
+def _kept(found: Everywhere) -> str:
+    lines = [
+        "what stays:",
+        f"  Git: {len(found.holdings)} revisions name them in manifests (ids, sex, seconds, SHA-256; no"
+        " audio); only rewriting the history of every clone removes that (git filter-repo)",
+        "  every other clone and its DVC cache, until 'git pull', 'dvc pull' and 'dvc gc' there",
+        "  the bucket: deleted objects until its lifecycle rule drops them (data init: 90 days unless told)",
+        "  copies of models and releases that have left: train again, tell who has them",
+        "  backups and whatever was copied out of here: nothing here reaches those",
+    ]
+    for name in found.imported:
+        lines.append(f"  the archive that data/{name}.tar.gz.dvc names still holds them at its address")
+    return "\n".join(lines)
+
+
+def _short(folder: Path) -> str:
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+
+
+def _some(files: Sequence[str]) -> str:
+    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")

@@ -1,0 +1,1 @@
+"""Figures of the reproduced papers. Needs matplotlib."""

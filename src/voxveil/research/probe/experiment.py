@@ -1,0 +1,103 @@
+"""Probes put together: table, figures and page of an experiment; and its folder as ``probe run`` has it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from voxveil.config import Params
+from voxveil.research.probe.experiment_page import experiment_page
+from voxveil.research.probe.gather import Probe, experiment_lines, read_probes
+from voxveil.research.probe.pipeline import FEATURES, PROBED, PROBES, draws_of, probe_folder
+from voxveil.runtime.atomic import whole_directory, write_json, write_text
+from voxveil.runtime.done import finish, require_done
+from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+
+__all__ = ["arrange", "write_results"]
+
+
+def write_results(probes: Path, out: Path) -> list[str]:
+    """Write table, figures, page and every number of finished probes; return the lines of the table.
+
+    Args:
+        probes: Folder with probes below it.
+        out: Folder for them; replaced whole.
+    """
+    found = read_probes(probes)
+    lines = experiment_lines(found)
+    with whole_directory(out) as folder:
+        write_text(folder / "table.txt", "\n".join(lines) + "\n")
+        write_json(folder / "results.json", {"format": 1, "probes": found})
+        _draw(found, folder)
+        drawn = {path.stem: path.read_bytes() for path in folder.glob("*.png")}
+        write_text(folder / "index.html", experiment_page(found, drawn))
+        finish(folder, "gather", None)
+    return lines
+
+
+def arrange(probes: Iterable[Path], folder: Path, params: Params) -> list[str]:
+    """Copy probes to where ``voxveil probe run`` has them and write their results; return the table.
+
+    Args:
+        probes: Finished probes of every variant, as many draws of each variant with noise, in any order.
+        folder: An empty folder, afterwards that of an experiment but for models and speech.
+        params: Say which variants there must be.
+
+    Raises:
+        InputError: A draw is missing or there twice, or a folder is not the probe that it says.
+        ParamsError: The variants are not those of the parameters.
+    """
+    found: set[tuple[str, str, int]] = set()
+    for path in probes:
+        done = require_done(path, "probe")
+        for probe in read_probes(path):
+            kind, variant, draw = str(probe["kind"]), str(probe["variant"]), int(probe["draw"])
+            name = f"probe of {kind} {variant}, draw {draw}"
+            if (done.stage, done.key) != (f"probe_{kind}", variant):
+                raise InputError(f"{name}: is output of {done.stage}[{done.key}]")
+            if (kind, variant, draw) in found:
+                raise InputError(f"{name}: is there twice")
+            found.add((kind, variant, draw))
+            shutil.copytree(path, folder / probe_folder(kind, variant, draw))
+    _check_whole(found, params)
+    return write_results(folder / PROBES, folder / FEATURES)
+
+
+def _check_whole(found: set[tuple[str, str, int]], params: Params) -> None:
+    """Refuse an experiment with a hole in it."""
+    wanted = {(kind, name) for kind, trainer in PROBED.items() for name in getattr(params, trainer).variants}
+    there = {(kind, variant) for kind, variant, _ in found}
+    if there != wanted:
+        raise ParamsError(
+            f"probes are there of {_listed(there)}; params have {_listed(wanted)}; compile the pipeline again"
+            " with these params"
+        )
+    draws = max((draw for _, _, draw in found), default=1)
+    for kind, variant in sorted(wanted):
+        made = {draw for one, other, draw in found if (one, other) == (kind, variant)}
+        needed = set(draws_of(params, kind, variant, draws))
+        if made != needed:
+            raise InputError(
+                f"probe of {kind} {variant}: draws {sorted(made)} are there, needed are {sorted(needed)}"
+            )
+
+
+def _listed(variants: set[tuple[str, str]]) -> str:
+    return ", ".join(f"{kind} {variant}" for kind, variant in sorted(variants)) or "none"
+
+
+def _draw(probes: Sequence[Probe], folder: Path) -> None:
+    try:
+        from voxveil.research.probe import experiment_figures as figures
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plots") from None
+    from voxveil.metrics.plots import save_figure
+
+    kinds = {probe["kind"] for probe in probes}
+    save_figure(figures.asi_figure(probes), folder / "p_asi.png")
+    if "pitch" in kinds:
+        save_figure(figures.correlation_figure(probes), folder / "pitch_correlation.png")
+        save_figure(figures.track_figure(probes), folder / "pitch_tracks.png")
+    if "content" in kinds:
+        save_figure(figures.accuracy_figure(probes), folder / "content_accuracy.png")

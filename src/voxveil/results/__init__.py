@@ -1,0 +1,1 @@
+"""Results for people: report, comparison, promotion gate, and the wording and HTML they share."""

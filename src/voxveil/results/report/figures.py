@@ -1,0 +1,187 @@
+"""The two figures of a run, readable without colour, with chance drawn in every panel.
+
+Needs matplotlib (``pip install 'voxveil[plots]'``).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from voxveil.results.report.results import Summary, headline
+from voxveil.results.wording import null_envelope
+
+__all__ = ["DARK", "LIGHT", "Theme", "figure_png", "privacy_utility_figure", "rank_figure", "style"]
+
+_MARKERS = "osD^vP*Xh<>"
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of a figure; meaning is never in the colour alone.
+
+    Attributes:
+        ink: Text and axes.
+        faint: Grid.
+        bar: Bars of a histogram.
+        band: What is read when nothing leaks.
+        series: Colour of each system, in turn.
+    """
+
+    ink: str
+    faint: str
+    bar: str
+    band: str
+    series: tuple[str, ...]
+
+
+LIGHT = Theme(
+    ink="#1c2024",
+    faint="#d9dde1",
+    bar="#3f6f8f",
+    band="#c9ced4",
+    series=("#12436d", "#b5531c", "#2b7a57", "#7d3f7d", "#5b5b5b", "#8a6d00"),
+)
+DARK = Theme(
+    ink="#e6e9ec",
+    faint="#3a4046",
+    bar="#8fb8d4",
+    band="#4a5158",
+    series=("#8fc1e3", "#f0a376", "#7fd1ab", "#d3a3d6", "#bdbdbd", "#e0c35a"),
+)
+
+
+def figure_png(figure: Figure) -> bytes:
+    """Return a figure as PNG on a transparent ground; equal figures give equal bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, transparent=True, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def rank_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -> Figure:
+    """Draw how often the right speaker came out at each rank, a panel per system.
+
+    Args:
+        summaries: ``summary.json`` of each system.
+        theme: Colours.
+    """
+    with rc_context(style(theme)):
+        columns = min(3, len(summaries))
+        rows = math.ceil(len(summaries) / columns)
+        figure = Figure(figsize=(2.9 * columns + 0.5, 2.25 * rows + 0.5), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+        for axis, summary in zip(axes, summaries, strict=False):
+            _rank_panel(axis, summary, theme)
+        for axis in axes[len(summaries) :]:
+            axis.set_visible(False)
+        figure.supxlabel("rank of the right speaker", fontsize=9)
+        figure.supylabel("share of inputs", fontsize=9)
+        return figure
+
+
+def _rank_panel(axis: Axes, summary: Summary, theme: Theme) -> None:
+    attack = headline(summary)
+    axis.set_title(summary["system"], fontsize=9, loc="left")
+    histogram = attack["rank_histogram"]
+    if not histogram:
+        axis.text(0.5, 0.5, "no ranks", ha="center", transform=axis.transAxes)
+        return
+    n, total = len(histogram), sum(histogram)
+    axis.bar(range(1, n + 1), [count / total for count in histogram], width=0.85, color=theme.bar)
+    axis.axhline(1 / n, color=theme.ink, linestyle=(0, (4, 2)), linewidth=1.2)
+    axis.text(
+        1, 1.02, f"dashed: chance, 1/{n}", fontsize=7, ha="right", va="bottom", transform=axis.transAxes
+    )
+    axis.set_yscale("log")
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.set_ylim(0.5 / total, 1.4)
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+    axis.set_xlim(0.3, n + 0.7)
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+
+
+def privacy_utility_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -> Figure:
+    """Draw privacy against phone error rate: identification rate and EER, worse privacy upwards.
+
+    Args:
+        summaries: ``summary.json`` of each system.
+        theme: Colours.
+    """
+    with rc_context(style(theme)):
+        figure = Figure(figsize=(9.2, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        references = {headline(summary)["references"] for summary in summaries} - {None}
+        chance = 100 / max(references) if references else None
+        _trade_panel(left, summaries, "identification_rate", chance, theme)
+        _trade_panel(right, summaries, "eer", 50.0, theme)
+        left.set_title("inputs identified, %", fontsize=9, loc="left")
+        right.set_title("EER, % (axis reversed; 50 is not perfect privacy)", fontsize=9, loc="left")
+        right.invert_yaxis()
+        for axis in (left, right):
+            axis.set_xlabel("phone error rate, % (worse utility to the right)", fontsize=8)
+            axis.set_ylabel("worse privacy upwards", fontsize=8)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+        return figure
+
+
+def _trade_panel(
+    axis: Axes, summaries: Sequence[Summary], metric: str, chance: float | None, theme: Theme
+) -> None:
+    band = null_envelope([headline(summary) for summary in summaries], metric)
+    if band:
+        axis.axhspan(*band, color=theme.band, linewidth=0, label="if nothing leaks, 95 %")
+    if chance is not None:
+        axis.axhline(chance, color=theme.ink, linestyle=(0, (4, 2)), linewidth=1.2, label="chance")
+    for index, summary in enumerate(summaries):
+        entry, per = headline(summary)["metrics"][metric], summary["utility"]["per"]
+        if entry["value"] is None or per["value"] is None:
+            continue
+        axis.errorbar(
+            per["value"],
+            entry["value"],
+            xerr=_error(per),
+            yerr=_error(entry),
+            fmt=_MARKERS[index % len(_MARKERS)],
+            color=theme.series[index % len(theme.series)],
+            markersize=7,
+            markerfacecolor="none" if index % 2 else None,
+            markeredgewidth=1.5,
+            elinewidth=0.9,
+            label=summary["system"],
+        )
+    axis.margins(x=0.12, y=0.08)
+
+
+def _error(entry: Any) -> list[list[float]] | None:
+    """Return distances to the interval's ends; one that does not hold the value touches it."""
+    if not entry.get("ci95"):
+        return None
+    low, high = entry["ci95"]
+    return [[max(0.0, entry["value"] - low)], [max(0.0, high - entry["value"])]]
+
+
+def style(theme: Theme) -> Any:
+    """Return matplotlib's settings for a theme."""
+    return {
+        "font.size": 8,
+        "text.color": theme.ink,
+        "axes.labelcolor": theme.ink,
+        "axes.edgecolor": theme.ink,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "grid.color": theme.faint,
+        "grid.linewidth": 0.6,
+        "xtick.color": theme.ink,
+        "ytick.color": theme.ink,
+    }

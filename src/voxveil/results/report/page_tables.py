@@ -1,0 +1,204 @@
+"""The tables of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from voxveil.metrics.catalogue import METRICS
+from voxveil.results.html import html_table, value_cell
+from voxveil.results.report.published import IDENTIFICATION, VPC2024
+from voxveil.results.report.results import Attack, Summary, attacks, headline
+from voxveil.results.report.utility import has_pitch, has_words
+from voxveil.results.wording import (
+    bounds_text,
+    concentrated,
+    concentrated_text,
+    loss_text,
+    metric_text,
+    null_envelope,
+    number,
+    plain_promise,
+    total_text,
+)
+
+__all__ = [
+    "conditions_table",
+    "measured_table",
+    "promise_table",
+    "published_table",
+    "worst_table",
+]
+
+_MEASURED = (
+    ("eer", "EER"),
+    ("unlinkability", "Unlinkability"),
+    ("zebra_expected", "ZEBRA expected"),
+    ("identification_rate", "Identified"),
+    ("rank_mean", "Rank, mean"),
+)
+_WORST = (
+    ("zebra_worst_case", "ZEBRA worst case"),
+    ("eps_max_pav", "PAV"),
+    ("eps_max_gauss", "Gaussians"),
+    ("eps_max_t", "t distributions"),
+    ("eps_max_rank", "Rank"),
+    ("rank_max", "Rank, largest"),
+)
+_NOTHING = "if nothing leaks"
+
+
+def promise_table(summaries: Sequence[Summary]) -> str:
+    """Return what each system promises, with everything an epsilon travels with."""
+    rows = []
+    some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
+    for summary in summaries:
+        streams, utterance = summary["promise"]["streams"], summary["promise"]["utterance"]
+        largest = f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
+        bounded = utterance["epsilon"] != "inf"
+        totals = [escape(total_text(summary)) + (largest if bounded else "")]
+        if some:
+            noted = largest if concentrated(utterance) else ""
+            totals.append(escape(concentrated_text(utterance)) + noted)
+        cells = [escape(loss_text(streams.get(name))) for name in ("pitch", "content")]
+        meaning = escape(plain_promise(summary))
+        if bounded or concentrated(utterance):
+            meaning += f"<small>By the noise alone, {escape(summary['promise']['passing'])}.</small>"
+        rows.append([escape(summary["system"]), *cells, *totals, meaning])
+    header = [
+        "System",
+        "ε of pitch",
+        "ε of content",
+        "ε of an utterance",
+        *(["(ε, δ) of an utterance <small>zCDP</small>"] if some else []),
+        "What it means",
+    ]
+    caption = "Promised by construction, in nat; pure ε-differential privacy"
+    return html_table(caption + (", zCDP in a column of its own" if some else ""), header, rows, cards=True)
+
+
+def measured_table(summaries: Sequence[Summary]) -> str:
+    """Return what was measured: a row per system and attack, then what is read if nothing leaks."""
+    return _metric_table("Measured, with 95 % intervals over speakers", summaries, _MEASURED, utility=True)
+
+
+def worst_table(summaries: Sequence[Summary]) -> str:
+    """Return the worst case of single utterances by every estimator."""
+    return _metric_table(
+        "Worst case of a single score or rank, with ranges over speakers: no estimator is quoted alone",
+        summaries,
+        _WORST,
+        utility=False,
+    )
+
+
+def _metric_table(
+    caption: str, summaries: Sequence[Summary], metrics: Sequence[tuple[str, str]], *, utility: bool
+) -> str:
+    rows = []
+    words = utility and has_words(summaries)
+    pitch = utility and has_pitch(summaries)
+    blank = [""] * (utility + words + pitch)
+    for summary, attack in attacks(summaries):
+        cells = [value_cell(attack["metrics"][name]) for name, _ in metrics]
+        extra = [value_cell(summary["utility"]["per"])] if utility else []
+        if words:
+            wer = summary["utility"]["wer"]
+            extra.append(value_cell(wer) if wer else "not measured")
+        if pitch:
+            correlation = summary["utility"].get("pitch")
+            extra.append(value_cell(correlation) if correlation else "not measured")
+        rows.append([escape(summary["system"]), _attack(attack), *cells, *extra])
+    everyone = [attack for _, attack in attacks(summaries)]
+    nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
+    rows.append([_NOTHING, "", *nulls, *blank])
+    header = ["System", "Attacker <small>enrolment → trials</small>"]
+    header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
+    if utility:
+        header.append("Phone errors <small>%</small>")
+    if words:
+        header.append("Word errors <small>%</small>")
+    if pitch:
+        header.append("Pitch correlation")
+    return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
+
+
+def conditions_table(summaries: Sequence[Summary]) -> str:
+    """Return under which conditions each row was measured."""
+    rows = []
+    for summary, attack in attacks(summaries):
+        trials = attack["trials"]
+        rows.append(
+            [
+                escape(summary["system"]),
+                escape(f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"),
+                escape(attack["training"]),
+                _states(attack),
+                f"{trials['target']} / {trials['nontarget']}",
+                str(trials["speakers"] if trials["speakers"] is not None else "unknown"),
+                f"{attack['inputs']} against {attack['references']}" if attack["references"] else "none",
+            ]
+        )
+    header = (
+        "System",
+        "Attacker",
+        "Attacker trained on",
+        "Enrolment → trials",
+        "Target / nontarget trials",
+        "Speakers",
+        "Rank inputs",
+    )
+    return html_table("Conditions of every row", header, rows)
+
+
+def published_table(summaries: Sequence[Summary]) -> str:
+    """Return our semi-informed rows beside published ones, by EER."""
+    rows: list[tuple[float, list[str]]] = []
+    for system in VPC2024:
+        found = IDENTIFICATION.get(system.name)
+        cells = [number(x) for x in (system.pav, system.gauss, system.t, system.rank)]
+        rows.append((system.eer, [system.name, "published", number(system.eer, 4), *cells, _rate(found, 40)]))
+    for summary in summaries:
+        attack = headline(summary)
+        if attack["scenario"] != "semi_informed":
+            continue
+        metrics = attack["metrics"]
+        eer = metrics["eer"]["value"]
+        cells = [_plain(metrics[name]) for name, _ in _WORST[1:5]]
+        rate = _rate(metrics["identification_rate"]["value"], attack["references"])
+        rows.append(
+            (
+                math.inf if eer is None else eer,
+                [f"{escape(summary['system'])}", "this run", _plain(metrics["eer"], 4), *cells, rate],
+            )
+        )
+    header = (
+        "System",
+        "Source",
+        "EER <small>%</small>",
+        "ε_max PAV <small>nat</small>",
+        "ε_max Gaussians <small>nat</small>",
+        "ε_max t <small>nat</small>",
+        "ε_max rank <small>nat</small>",
+        "Identified <small>%, among N</small>",
+    )
+    ordered = [cells for _, cells in sorted(rows, key=lambda row: row[0])]
+    return html_table("Semi-informed attacks, ordered by EER", header, ordered)
+
+
+def _rate(value: float | None, references: int | None) -> str:
+    return "" if value is None else f"{number(value)} among {references}"
+
+
+def _plain(entry: dict, digits: int = 3) -> str:  # type: ignore[type-arg]
+    return escape(metric_text({**entry, "ci95": None}, digits))
+
+
+def _attack(attack: Attack) -> str:
+    who = f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"
+    return f"{escape(who)}<small>{_states(attack)}</small>"
+
+
+def _states(attack: Attack) -> str:
+    return escape(f"{attack['enrolment']} → {attack['trial']}")

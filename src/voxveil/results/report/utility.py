@@ -1,0 +1,103 @@
+"""What is left of the speech, as recognisers hear it: a table for the page, and verdicts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from voxveil.results.html import html_table, value_cell
+from voxveil.results.report.results import Summary
+from voxveil.results.wording import metric_text, number
+
+__all__ = ["has_pitch", "has_words", "utility_lines", "utility_section", "verdict"]
+
+
+def has_words(summaries: Sequence[Summary]) -> bool:
+    """Return whether words were recognised in this run."""
+    return any(summary["utility"]["wer"] for summary in summaries)
+
+
+def has_pitch(summaries: Sequence[Summary]) -> bool:
+    """Return whether the F0 of released speech was held against the original's."""
+    return any(summary["utility"].get("pitch") for summary in summaries)
+
+
+def verdict(summary: Summary) -> str:
+    """Return whether a system's speech counts as understood, and why, in one sentence."""
+    wer = summary["utility"]["wer"]
+    if wer is None:
+        return (
+            "Not shown to be intelligible: no words were recognised in this run (transcribe.words);"
+            f" phone errors {metric_text(summary['utility']['per'])} %."
+        )
+    judged = wer["judged"]
+    word = "Understood" if judged["understood"] else "Not intelligible"
+    return f"{word}: {judged['because']}."
+
+
+def utility_lines(summaries: Sequence[Summary]) -> list[str]:
+    """Return a line per system for the terminal."""
+    if not has_words(summaries):
+        return [
+            "No words were recognised in this run, so no system is shown to be intelligible"
+            " (phone errors above; transcribe.words: pocketsphinx counts words)."
+        ]
+    return [f"{summary['system']}: {verdict(summary)}" for summary in summaries]
+
+
+def utility_section(summaries: Sequence[Summary]) -> str:
+    """Return the section of the page."""
+    opening = "<section><h2>Is it understood?</h2>\n"
+    verdicts = "".join(
+        f"<dt>{escape(summary['system'])}</dt><dd>{escape(verdict(summary))}</dd>" for summary in summaries
+    )
+    if not has_words(summaries):
+        return f'{opening}<dl class="terms">{verdicts}</dl></section>'
+    first = next(summary["utility"]["wer"] for summary in summaries if summary["utility"]["wer"])
+    rule = (
+        f"{first['judged']['rule']}, judged on {', '.join(first['judged']['subsets']) or 'all speech'}."
+        f" Words by {first['recognizer']}; a weak recogniser, the same for every system."
+        f" Normalisation: {first['normalisation']}. Where a transcript was made by machine, the absolute"
+        " rate means little; differences between systems do."
+    )
+    return (
+        f'{opening}<dl class="terms">{verdicts}</dl>\n<p>{escape(rule[:1].upper() + rule[1:])}</p>\n'
+        f"{_by_subset(summaries)}</section>"
+    )
+
+
+def _by_subset(summaries: Sequence[Summary]) -> str:
+    rows = []
+    for summary in summaries:
+        wer = summary["utility"]["wer"]
+        if wer is None:
+            continue
+        for name, rate in wer["subsets"].items():
+            cells = [
+                escape(name or "all"),
+                escape(rate["transcripts"]),
+                value_cell(rate),
+                f"{rate['utterances']} of {rate['speakers']} speakers",
+                str(rate["reference"]),
+            ]
+            rows.append([escape(summary["system"]), *cells])
+        judged = wer["judged"]
+        rows.append(
+            [
+                escape(summary["system"]),
+                "judged",
+                "permuted",
+                number(judged["permuted"]),
+                f"{judged['utterances']} of {judged['speakers']} speakers",
+                "",
+            ]
+        )
+    header = (
+        "System",
+        "Subset",
+        "Transcripts",
+        "Word errors <small>%</small>",
+        "Utterances",
+        "Words",
+    )
+    return html_table("Word errors by subset, with 95 % intervals over speakers", header, rows)

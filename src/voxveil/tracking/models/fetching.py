@@ -1,0 +1,177 @@
+"""Bring a model into the cache; nothing is used before every checksum was verified."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
+from voxveil.anonymize.recordings import bundle_folder
+from voxveil.runtime.atomic import write_bytes
+from voxveil.runtime.done import DONE, file_sha256
+from voxveil.runtime.dvc_experiments import fetch_outputs
+from voxveil.runtime.errors import IncompleteInputError, InputError, MissingExtraError
+from voxveil.runtime.s3 import s3_client, s3_endpoint
+from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
+
+__all__ = ["cache_root", "locate_model"]
+
+
+def cache_root() -> Path:
+    """Return the folder of fetched models: ``VOXVEIL_CACHE``, else ``$XDG_CACHE_HOME/voxveil``."""
+    chosen = os.environ.get("VOXVEIL_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "voxveil"
+    return (Path(chosen) if chosen else base) / "models"
+
+
+def locate_model(text: str, system: str | None = None) -> Path:
+    """Return the folder of the bundle that ``--model`` and ``--system`` name, fetched where it is elsewhere.
+
+    Args:
+        text: A folder, ``s3://BUCKET/PREFIX``, ``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``.
+        system: Which bundle, where a folder or prefix holds several.
+
+    Raises:
+        InputError: There is no such model, or it cannot be reached.
+        IncompleteInputError: A file is missing or differs from its checksum.
+    """
+    place = parse_place(text)
+    if place is None:
+        return bundle_folder(Path(text), system)
+    if isinstance(place, RegistryPlace):
+        pointer = _resolve(place)
+        if system not in (None, pointer.system):
+            raise InputError(f"--system {system}: {place} holds {pointer.system}")
+        return _cached(pointer.digest, lambda folder: _fetch(pointer, folder))
+    found, sums = _s3_bundle(place, system)
+    digest = hashlib.sha256(sums).hexdigest()
+    return _cached(digest, lambda folder: _from_s3(found, sums, folder))
+
+
+def _cached(digest: str, fetch: Callable[[Path], None]) -> Path:
+    """Return the cached bundle, checked; fetch it where it is absent or was damaged.
+
+    Two processes may fetch at once: each writes aside, one of the two is kept.
+    """
+    folder = cache_root() / digest
+    if folder.is_dir():
+        try:
+            return _checked(folder, digest)
+        except InputError:
+            shutil.rmtree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{digest[:12]}.", dir=folder.parent) as scratch:
+        partial = Path(scratch) / "bundle"
+        partial.mkdir()
+        fetch(partial)
+        _checked(partial, digest)
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    return _checked(folder, digest)
+
+
+def _checked(folder: Path, digest: str) -> Path:
+    if not (folder / SUMS).is_file() or file_sha256(folder / SUMS) != digest:
+        raise IncompleteInputError(f"{folder / SUMS}: is not the registered one (SHA-256 differs)")
+    read_bundle(folder)
+    return folder
+
+
+def _fetch(pointer: Pointer, folder: Path) -> None:
+    if isinstance(pointer.address, DVCPlace):
+        _from_dvc(pointer.address, folder)
+        found = file_sha256(folder / SUMS) if (folder / SUMS).is_file() else "nothing"
+    else:
+        sums = _get(pointer.address, SUMS, s3_client())
+        found = hashlib.sha256(sums).hexdigest()
+        if found == pointer.digest:
+            _from_s3(pointer.address, sums, folder)
+    if found != pointer.digest:
+        raise IncompleteInputError(
+            f"{pointer.address}/{SUMS}: is not the registered one (SHA-256 {found[:12]}, must be"
+            f" {pointer.digest[:12]}); the bytes were replaced"
+        )
+
+
+def _from_s3(place: S3Place, sums: bytes, folder: Path) -> None:
+    client = s3_client()
+    for name, digest in parse_sums(sums.decode("utf-8", "replace"), f"{place}/{SUMS}").items():
+        data = _get(place, name, client)
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise IncompleteInputError(f"{place}/{name}: differs from {SUMS} (SHA-256)")
+        write_bytes(folder / name, data)
+    write_bytes(folder / SUMS, sums)
+
+
+def _from_dvc(place: DVCPlace, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        try:
+            fetch_outputs(place.repository, place.commit, Path(scratch), (place.path,))
+        except InputError as error:
+            raise InputError(
+                f"{error}; whoever registered the model must 'git push' and 'dvc push' that commit, or"
+                " register it again with --to s3://BUCKET/PREFIX"
+            ) from None
+        shutil.copytree(
+            Path(scratch) / place.path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(DONE)
+        )
+
+
+def _s3_bundle(place: S3Place, system: str | None) -> tuple[S3Place, bytes]:
+    """Return the prefix that holds the bundle, and its SHA256SUMS."""
+    client = s3_client()
+    chosen = place if system is None else place.below(system)
+    try:
+        return chosen, _get(chosen, SUMS, client)
+    except IncompleteInputError:
+        known = _systems(place, client)
+        held = f"; it holds {', '.join(known)}: choose one by --system" if known else ""
+        raise InputError(f"--model {chosen}: not a model bundle (no {SUMS}){held}") from None
+
+
+def _systems(place: S3Place, client: Any) -> list[str]:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        listing = client.list_objects_v2(Bucket=place.bucket, Prefix=f"{place.prefix}/", Delimiter="/")
+        names = [item["Prefix"].rstrip("/").rpartition("/")[2] for item in listing.get("CommonPrefixes", ())]
+        return [
+            name
+            for name in names
+            if client.list_objects_v2(
+                Bucket=place.bucket, Prefix=place.below(name).key("bundle.json"), MaxKeys=1
+            ).get("KeyCount")
+        ]
+    except (BotoCoreError, ClientError):
+        # Only a hint hangs on it: whoever may read objects may be forbidden to list them.
+        return []
+
+
+def _get(place: S3Place, name: str, client: Any) -> bytes:
+    try:
+        return bytes(client.get_object(Bucket=place.bucket, Key=place.key(name))["Body"].read())
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+        if code in ("NoSuchKey", "404"):
+            raise IncompleteInputError(f"{place}/{name}: missing") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
+        raise InputError(f"{place}/{name}{where}: cannot be read ({reason})") from None
+
+
+def _resolve(place: RegistryPlace) -> Pointer:
+    """Return the pointer of a registered version, held against its checksums in the registry."""
+    from voxveil.tracking.models.registering import read_pointer
+    from voxveil.tracking.store import resolve_store
+
+    return read_pointer(place, resolve_store())

@@ -1,0 +1,159 @@
+"""Where a model lies: a folder, an S3 prefix, a DVC repository at a commit, or a version of the registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from voxveil.runtime.errors import InputError
+
+__all__ = ["DVCPlace", "Pointer", "RegistryPlace", "S3Place", "parse_place"]
+
+_HEX = re.compile(r"[0-9a-f]{64}\Z")
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class S3Place:
+    """``s3://BUCKET/PREFIX``."""
+
+    bucket: str
+    prefix: str
+
+    @staticmethod
+    def parse(text: str) -> S3Place:
+        """Read ``s3://BUCKET/PREFIX``.
+
+        Raises:
+            InputError: Not of this form.
+        """
+        bucket, _, prefix = text.removeprefix("s3://").partition("/")
+        if not bucket or not prefix.strip("/") or any(sign in text for sign in "?#"):
+            raise InputError(f"{text}: must be s3://BUCKET/PREFIX")
+        return S3Place(bucket, prefix.strip("/"))
+
+    def key(self, name: str) -> str:
+        """Return the key of a file of the bundle."""
+        return f"{self.prefix}/{name}"
+
+    def below(self, name: str) -> S3Place:
+        """Return the prefix ``name`` under this one."""
+        return S3Place(self.bucket, self.key(name))
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}"
+
+
+@dataclass(frozen=True)
+class DVCPlace:
+    """A folder that DVC tracks, in a Git repository at a commit: ``dvc:REPOSITORY@COMMIT:PATH``."""
+
+    repository: str
+    commit: str
+    path: str
+
+    @staticmethod
+    def parse(text: str) -> DVCPlace:
+        """Read ``dvc:REPOSITORY@COMMIT:PATH``.
+
+        Raises:
+            InputError: Not of this form.
+        """
+        found = re.fullmatch(r"dvc:(.+)@([0-9a-f]{40}):([^:]+)", text)
+        if found is None:
+            raise InputError(f"{text}: must be dvc:REPOSITORY@COMMIT:PATH")
+        return DVCPlace(*found.groups())
+
+    def __str__(self) -> str:
+        return f"dvc:{self.repository}@{self.commit}:{self.path}"
+
+
+@dataclass(frozen=True)
+class RegistryPlace:
+    """``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``."""
+
+    name: str
+    alias: str
+    version: str
+
+    @staticmethod
+    def parse(text: str) -> RegistryPlace:
+        """Read it.
+
+        Raises:
+            InputError: Not of this form.
+        """
+        found = re.fullmatch(r"models:/([^/@:]+)(?:@([^/@]+)|/([0-9]+))", text)
+        if found is None:
+            raise InputError(f"{text}: must be models:/NAME@ALIAS or models:/NAME/VERSION")
+        name, alias, version = found.groups()
+        return RegistryPlace(name, alias or "", version or "")
+
+    def __str__(self) -> str:
+        return f"models:/{self.name}@{self.alias}" if self.alias else f"models:/{self.name}/{self.version}"
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """What the registry holds of a model instead of its bytes.
+
+    Attributes:
+        system: Name of the system.
+        digest: SHA-256 of its SHA256SUMS, which names the SHA-256 of every file.
+        address: Where the bytes lie.
+        size: Their number.
+    """
+
+    system: str
+    digest: str
+    address: S3Place | DVCPlace
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``pointer.json``."""
+        return {
+            "format": FORMAT,
+            "system": self.system,
+            "sha256sums": self.digest,
+            "address": str(self.address),
+            "bytes": self.size,
+        }
+
+    @staticmethod
+    def from_json(content: object, where: str) -> Pointer:
+        """Check and read the content of ``pointer.json``.
+
+        Raises:
+            InputError: It is not one.
+        """
+        if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+            raise InputError(f"{where}: not a pointer of format {FORMAT}")
+        system, digest = content.get("system"), content.get("sha256sums")
+        address, size = content.get("address"), content.get("bytes")
+        if (
+            not isinstance(system, str)
+            or not isinstance(digest, str)
+            or not _HEX.match(digest)
+            or not isinstance(address, str)
+            or not isinstance(size, int)
+        ):
+            raise InputError(f"{where}: not a valid pointer")
+        place = S3Place.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
+        return Pointer(system, digest, place, size)
+
+
+def parse_place(text: str) -> S3Place | RegistryPlace | None:
+    """Return what ``--model`` names, None for a local path.
+
+    Raises:
+        InputError: It has a scheme, but none that is known, or is malformed.
+    """
+    if text.startswith("s3://"):
+        return S3Place.parse(text)
+    if text.startswith("models:"):
+        return RegistryPlace.parse(text)
+    if "://" in text:
+        raise InputError(f"--model {text}: must be a folder, s3://BUCKET/PREFIX or models:/NAME@ALIAS")
+    return None

@@ -1,0 +1,193 @@
+"""Register a model in MLflow: a version holds bundle.json, SHA256SUMS and pointer.json, never the weights.
+
+Registering the same bytes at the same address again finds the version that is there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from voxveil.anonymize.bundle import SUMS, Bundle, parse_sums, read_bundle
+from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.done import file_sha256
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.tracking.client import Tracker, common_tags, connect
+from voxveil.tracking.mlflow_names import PREFIX
+from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, S3Place
+from voxveil.tracking.reading import connect_to_read
+from voxveil.tracking.store import Store
+
+__all__ = ["model_tags", "read_pointer", "register_model"]
+
+_ARTIFACTS = "model"
+_POINTER = "pointer.json"
+
+
+def register_model(
+    folder: Path, name: str, address: S3Place | DVCPlace, store: Store, alias: str = ""
+) -> str:
+    """Register the bundle in ``folder`` and return the version.
+
+    Args:
+        folder: The bundle; every file is checked.
+        name: Registered model.
+        address: Where its bytes lie for everybody.
+        store: MLflow.
+        alias: Alias to move to this version, e.g. ``champion``.
+
+    Raises:
+        InputError: Not a bundle, or MLflow refuses the name.
+        TrackingError: The store is away.
+    """
+    _require_name(name, alias)
+    bundle = read_bundle(folder)
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
+    size = sum((folder / file).stat().st_size for file in sums)
+    pointer = Pointer(bundle.system, file_sha256(folder / SUMS), address, size)
+    tracker = connect(store)
+    tags = {**model_tags(bundle), "bundle": pointer.digest, "address": str(address)}
+    version = _find_version(tracker, name, tags) or _make_version(tracker, name, folder, pointer, tags)
+    if alias:
+        with tracker.burst() as client:
+            client.set_registered_model_alias(name, alias, version)
+    return version
+
+
+def model_tags(bundle: Bundle) -> dict[str, str]:
+    """Return what a version says of its model: corpus, data revision, and each stream's promise."""
+    tags = {
+        "system": bundle.system,
+        "corpus": str(bundle.corpus.get("name", "")),
+        "data_revision": str(bundle.corpus.get("revision", "")),
+        "dataset": str((bundle.corpus.get("dataset") or {}).get("manifest_sha256", "")),
+        "synthetic": str(bundle.corpus.get("synthetic", "")).lower(),
+    }
+    for stream, loss in bundle.rule.to_json().items():
+        facts = {
+            key: loss.get(key) for key in ("epsilon", "rho", "unit", "mechanism", "sensitivity", "measure")
+        }
+        tags.update({f"{key}.{stream}": _text(value) for key, value in facts.items() if value is not None})
+    return {key: value for key, value in tags.items() if value}
+
+
+def read_pointer(place: RegistryPlace, store: Store) -> Pointer:
+    """Return the pointer of a version; its artifacts must agree with its tags.
+
+    Raises:
+        InputError: No such model, alias or version, or one that voxveil did not register.
+        IncompleteInputError: An artifact is missing or was changed.
+        TrackingError: The store is away.
+    """
+    tracker = connect_to_read(store, f"{place}: not found")
+    version = _version(tracker, place)
+    expected = version.tags.get(f"{PREFIX}bundle")
+    if not expected or not version.run_id:
+        raise InputError(f"{place}: version {version.version} was not registered by 'voxveil model register'")
+    with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
+        with tracker.burst() as client:
+            client.download_artifacts(version.run_id, _ARTIFACTS, scratch)
+        folder = Path(scratch) / _ARTIFACTS
+        for file in (_POINTER, SUMS, "bundle.json"):
+            if not (folder / file).is_file():
+                raise IncompleteInputError(f"{place}: {file} is missing from version {version.version}")
+        pointer = Pointer.from_json(read_json(folder / _POINTER), f"{place}: {_POINTER}")
+        sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), f"{place}: {SUMS}")
+        if not pointer.digest == file_sha256(folder / SUMS) == expected:
+            raise IncompleteInputError(f"{place}: {SUMS}, {_POINTER} and the version's tag do not agree")
+        if file_sha256(folder / "bundle.json") != sums["bundle.json"]:
+            raise IncompleteInputError(f"{place}: bundle.json differs from {SUMS} (SHA-256)")
+    if str(pointer.address) != version.tags.get(f"{PREFIX}address"):
+        raise IncompleteInputError(f"{place}: {_POINTER} and the version's tag name different addresses")
+    return pointer
+
+
+def _version(tracker: Tracker, place: RegistryPlace) -> Any:
+    from mlflow.exceptions import MlflowException
+
+    with tracker.burst() as client:
+        try:
+            if place.alias:
+                return client.get_model_version_by_alias(place.name, place.alias)
+            return client.get_model_version(place.name, place.version)
+        except MlflowException as error:
+            if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                raise
+            raise InputError(f"{place}: no such model, alias or version at {tracker.store.shown}") from None
+
+
+def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
+    with tracker.burst() as client:
+        for version in client.search_model_versions(f"name = '{name}'"):
+            if all(version.tags.get(f"{PREFIX}{key}") == tags[key] for key in ("bundle", "address")):
+                return str(version.version)
+    return ""
+
+
+def _make_version(
+    tracker: Tracker, name: str, folder: Path, pointer: Pointer, tags: Mapping[str, str]
+) -> str:
+    from mlflow.exceptions import MlflowException
+
+    full = {f"{PREFIX}{key}": value for key, value in tags.items()}
+    with tracker.burst() as client, tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
+        try:
+            client.create_registered_model(name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+        write_json(Path(scratch) / _POINTER, pointer.to_json())
+        run = client.create_run(
+            tracker.experiment_id,
+            tags={**common_tags(), **full, f"{PREFIX}role": "model"},
+            run_name=f"model {name}",
+        )
+        run_id = str(run.info.run_id)
+        for path in (folder / "bundle.json", folder / SUMS, Path(scratch) / _POINTER):
+            client.log_artifact(run_id, str(path), _ARTIFACTS)
+        client.set_terminated(run_id)
+        made = client.create_model_version(
+            name,
+            f"{run.info.artifact_uri}/{_ARTIFACTS}",
+            run_id,
+            tags=full,
+            description=_description(pointer, tags),
+            await_creation_for=0,
+        )
+        return str(made.version)
+
+
+def _description(pointer: Pointer, tags: Mapping[str, str]) -> str:
+    promises = [
+        f"- {_promised(tags, stream)} per {tags[f'unit.{stream}']} ({tags[f'mechanism.{stream}']},"
+        f" {'L2' if f'rho.{stream}' in tags else 'L1'} sensitivity"
+        f" {tags.get(f'sensitivity.{stream}', 'none')})"
+        for stream in ("pitch", "content")
+        if f"epsilon.{stream}" in tags
+    ]
+    heading = f"System **{pointer.system}**, trained on {tags.get('corpus', 'an unnamed corpus')}."
+    note = " Synthetic speech: not fit for use." if tags.get("synthetic") == "true" else ""
+    return "\n".join([heading + note, "", *promises, "", f"Bytes: `{pointer.address}`"])
+
+
+def _promised(tags: Mapping[str, str], stream: str) -> str:
+    rho = tags.get(f"rho.{stream}")
+    if rho is not None:
+        return f"zCDP ρ of {stream}, no ε: {rho}"
+    return f"ε of {stream}: {tags[f'epsilon.{stream}']}"
+
+
+def _require_name(name: str, alias: str) -> None:
+    for option, text in (("--name", name), ("--alias", alias)):
+        if (
+            any(sign in text for sign in "/@:'\"")
+            or text != text.strip()
+            or (option == "--name" and not text)
+        ):
+            raise InputError(f"{option} {text!r}: letters, digits and _.- only")
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

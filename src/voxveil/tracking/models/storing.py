@@ -1,0 +1,89 @@
+"""Give a bundle an address that others can fetch it from: S3, or DVC at a commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
+from voxveil.runtime.done import file_sha256
+from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.git import ask_git
+from voxveil.runtime.s3 import s3_client, s3_endpoint
+from voxveil.tracking.models.places import DVCPlace, S3Place
+from voxveil.tracking.store import warn
+
+__all__ = ["dvc_address", "upload"]
+
+
+def upload(folder: Path, prefix: S3Place) -> S3Place:
+    """Copy a bundle to ``PREFIX/DIGEST`` and return that; SHA256SUMS goes last, so a part is never a bundle.
+
+    Raises:
+        InputError: Not a bundle, or the store refuses.
+    """
+    read_bundle(folder)
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
+    place = prefix.below(file_sha256(folder / SUMS))
+    try:
+        client = s3_client()
+        for name in (*sums, SUMS):
+            client.put_object(Bucket=place.bucket, Key=place.key(name), Body=(folder / name).read_bytes())
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
+        raise InputError(f"{place}{where}: cannot be written ({reason})") from None
+    return place
+
+
+def dvc_address(folder: Path) -> DVCPlace:
+    """Return the address of a bundle that DVC tracks, at the checked-out commit.
+
+    The repository is the remote ``origin``, or this checkout where there is none: others cannot fetch from
+    the latter. A commit that is on no branch of ``origin`` is warned of, as far as this clone knows.
+
+    Raises:
+        InputError: The folder is in no Git repository, or the commit holds another bundle.
+        MissingExtraError: DVC is not installed.
+    """
+    folder = folder.resolve()
+    hint = "--to s3://BUCKET/PREFIX uploads it"
+    top = ask_git(folder, "rev-parse", "--show-toplevel").line
+    commit = ask_git(folder, "rev-parse", "HEAD").line
+    if not top or not commit or not (Path(top) / ".dvc").is_dir():
+        raise InputError(f"{folder}: in no DVC repository with a commit; {hint}")
+    path = folder.relative_to(top).as_posix()
+    if _committed(Path(top), commit, path) != (folder / SUMS).read_bytes():
+        raise InputError(
+            f"{folder}: is not what commit {commit[:12]} holds (commit dvc.lock, 'dvc push'); or {hint}"
+        )
+    origin = _without_credentials(ask_git(folder, "remote", "get-url", "origin").line)
+    if origin and not ask_git(folder, "branch", "--remotes", "--contains", commit, "--list", "origin/*").line:
+        warn(
+            f"commit {commit[:12]} is on no branch of {origin}: until 'git push' and 'dvc push' nobody else"
+            " can fetch this model"
+        )
+    return DVCPlace(origin or top, commit, path)
+
+
+def _committed(root: Path, commit: str, path: str) -> bytes | None:
+    try:
+        from dvc.api import DVCFileSystem
+        from dvc.exceptions import DvcException
+    except ImportError:
+        raise MissingExtraError("dvc", "data") from None
+    try:
+        with DVCFileSystem(str(root), rev=commit).open(f"{path}/{SUMS}", "rb") as handle:
+            return bytes(handle.read())
+    except (DvcException, OSError):
+        return None
+
+
+def _without_credentials(address: str) -> str:
+    """Return the address of a remote without the user and password that https:// may carry."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
+        return address
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

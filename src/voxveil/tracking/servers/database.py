@@ -1,0 +1,161 @@
+"""The schema of MLflow's database: made once, upgraded only when asked, by one replica at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from voxveil.tracking.servers.settings import AUTH_SCHEMA, ServerSettings, StackError
+
+__all__ = ["prepare_database"]
+
+#: Number of the PostgreSQL advisory lock; any constant that nobody else uses.
+_LOCK = 5_078_912_331
+
+
+def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patience: float = 60.0) -> str:
+    """Bring the schema to what this MLflow needs; replicas that start at once wait for each other.
+
+    An empty database is set up. An older one is upgraded only if ``upgrade``, because a backup must come
+    first; a newer one is refused.
+
+    Args:
+        settings: The server's.
+        upgrade: A backup was made.
+        patience: Seconds to wait for a database that is still starting.
+
+    Returns:
+        ``made``, ``upgraded`` or ``current``.
+
+    Raises:
+        StackError: The database is away, older without ``upgrade``, or newer.
+    """
+    # Alembic and MLflow narrate the set-up.
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from mlflow.server.auth.db import utils as auth
+    from mlflow.db import upgrade as mlflow_upgrade
+    from mlflow.store.db import utils as store
+    from sqlalchemy import create_engine, text
+
+    # Its import sets the level anew.
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    with _locked(settings, patience) as connection:
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {AUTH_SCHEMA}"))
+        connection.commit()
+        engine, users = create_engine(settings.database), create_engine(settings.auth_database)
+        try:
+            found = _state(store._get_schema_version, engine), _auth_version(users)
+            heads = store._get_latest_schema_revision(), _auth_head(auth, settings.auth_database)
+            empty = store._is_empty_database(engine)
+            behind = [
+                part
+                for part, have, want in zip(("tracking", "auth"), found, heads, strict=True)
+                if have is not None and have != want
+            ]
+            if behind and not upgrade:
+                raise StackError(_outdated(behind, found, heads))
+            if not empty and found[0] is None:
+                raise StackError(
+                    "the database holds tables that are not MLflow's; give MLflow a database of its own"
+                )
+            _require_known(behind, store, auth, settings, found)
+            if empty or found[0] != heads[0]:
+                mlflow_upgrade.callback(settings.database)
+            if found[1] != heads[1]:
+                auth.migrate(users, "head")
+        finally:
+            engine.dispose()
+            users.dispose()
+    if empty:
+        return "made"
+    return "upgraded" if behind else "current"
+
+
+@contextmanager
+def _locked(settings: ServerSettings, patience: float) -> Iterator[Any]:
+    """Hold the advisory lock; the session that took it must stay open."""
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.exc import OperationalError
+
+    engine = create_engine(settings.database)
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection = engine.connect()
+            break
+        except OperationalError as error:
+            refused = "authentication failed" in str(error)
+            if refused or time.monotonic() > until:
+                reason = " ".join(str(error.orig).split())
+                raise StackError(f"PostgreSQL at {engine.url.host}:{engine.url.port}: {reason}") from None
+            time.sleep(1)
+    try:
+        connection.execute(text(f"SELECT pg_advisory_lock({_LOCK})"))
+        connection.commit()
+        yield connection
+        connection.rollback()
+        connection.execute(text(f"SELECT pg_advisory_unlock({_LOCK})"))
+        connection.commit()
+    finally:
+        connection.close()
+        engine.dispose()
+
+
+def _state(read: Any, engine: Any) -> str | None:
+    version = read(engine)
+    return None if version is None else str(version)
+
+
+def _auth_version(engine: Any) -> str | None:
+    from alembic.migration import MigrationContext
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": "alembic_version_auth"})
+        version = context.get_current_revision()
+    return None if version is None else str(version)
+
+
+def _auth_head(auth: Any, url: str) -> str:
+    from alembic.script import ScriptDirectory
+
+    return str(ScriptDirectory.from_config(auth._get_alembic_config(url)).get_current_head())
+
+
+def _require_known(
+    behind: list[str], store: Any, auth: Any, settings: ServerSettings, found: tuple[str | None, str | None]
+) -> None:
+    """Refuse a revision this MLflow has never heard of: the database is newer."""
+    from alembic.script import ScriptDirectory
+    from alembic.util.exc import CommandError
+
+    configs = {
+        "tracking": (store._get_alembic_config(settings.database), found[0]),
+        "auth": (auth._get_alembic_config(settings.auth_database), found[1]),
+    }
+    for part in behind:
+        config, revision = configs[part]
+        try:
+            ScriptDirectory.from_config(config).get_revision(str(revision))
+        except CommandError:
+            raise StackError(
+                f"the database's {part} schema is of revision {revision}, which this MLflow does not know:"
+                " it is newer; start the newer server again, or restore the backup"
+            ) from None
+
+
+def _outdated(behind: list[str], found: tuple[str | None, str | None], heads: tuple[str, str]) -> str:
+    parts = ("tracking", "auth")
+    shown = ", ".join(
+        f"{part} {found[parts.index(part)]}, needs {heads[parts.index(part)]}" for part in behind
+    )
+    return (
+        f"the database's schema is not this server's ({shown}). Make a backup (pg_dump), then run once:"
+        " voxveil stack migrate --upgrade"
+    )
