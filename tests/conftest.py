@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import skipped_tests
+
 # A slow machine is no fault of the code, and a change is not to blame for an example that another run did
 # not draw: the same examples every time. `pytest --hypothesis-profile explore` draws new ones.
 settings.register_profile("voxveil", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("voxveil")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(skipped_tests)
 
 
 ROOT = Path(__file__).resolve().parents[1]
