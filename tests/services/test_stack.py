@@ -53,7 +53,7 @@ def test_a_second_up_changes_nothing_and_a_killed_part_comes_back(
 
 def test_passwords_are_random_and_private(mlflow_server, stack: Stack) -> None:
     secrets = read_json(stack.folder / "passwords.json")
-    assert len(set(secrets.values())) == len(secrets)
+    assert len(set(secrets.values())) == len(secrets) > 0
     assert all(len(secret) >= 32 for secret in secrets.values())
     for path in stack.folder.rglob("*"):
         if path.is_file() and path.stat().st_size < 1_000_000:
