@@ -277,9 +277,7 @@ def main(folder: Path) -> None:
         found = read(path)
         failed = [test for test, line in found.items() if line["outcome"] == "failed"]
         moved = {
-            test: lines
-            for test, line in found.items()
-            if (lines := moved_lines(line, usual.get(test, line)))
+            test: lines for test, line in found.items() if (lines := moved_lines(line, usual.get(test, line)))
         }
         print(f"| {path.stem} | {len(found)} | {len(failed)} | {len(moved)} |")
         details += [f"{path.stem}: {test} failed" for test in failed]

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,9 +19,8 @@ from safetensors.torch import load  # noqa: E402
 import made_ranks  # noqa: E402
 import voxveil.speaker.crops as crops  # noqa: E402
 from made_speech import write_models, write_prepared  # noqa: E402
-from voxveil.training.loop import use_threads  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 NAMES = (
     "toy",
@@ -55,14 +54,6 @@ def environment() -> dict[str, str]:
     """Return the variables of this machine without its GPUs: two processes cannot share one."""
     more = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
     return {**os.environ, **more, "CUDA_VISIBLE_DEVICES": ""}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    use_threads(1)
-    yield
-    use_threads(before)
 
 
 @pytest.mark.parametrize("name", NAMES)

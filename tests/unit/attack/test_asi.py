@@ -16,21 +16,12 @@ from voxveil.attack.asi_result import pooled_results  # noqa: E402
 from voxveil.attack.asi_split import split_utterances  # noqa: E402
 from voxveil.attack.asi_statistics import utterance_statistics  # noqa: E402
 from voxveil.errors import InputError  # noqa: E402
-from voxveil.training.loop import seeded, use_threads  # noqa: E402
+from voxveil.training.loop import seeded  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 UTTERANCES = made_utterances(12, 6)
 SPLIT = split_utterances(UTTERANCES, full=False, seed=5)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Bit-equal training needs one thread."""
-    before = torch.get_num_threads()
-    use_threads(1)
-    yield
-    use_threads(before)
 
 
 def test_positive_control_speakers_with_heights_of_their_own_are_found() -> None:
