@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def root() -> Path:
     """The checkout (or the copy of it) under test."""
     return ROOT
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: only then does it promise the same bits for the same training."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def test_passwords_are_random_and_private(mlflow_server, stack: Stack) -> None:
 
 
 def test_a_shell_that_reads_the_file_can_work(mlflow_server, stack: Stack, tmp_path: Path) -> None:
-    command = f". {stack.client_file} && exec {sys.executable} -m voxveil.cli stack probe"
+    command = f". {stack.client_file} && exec {shlex.quote(sys.executable)} -m voxveil.cli stack probe"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     result = subprocess.run(
         ["bash", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True

@@ -18,6 +18,8 @@ from voxveil.stages.run import run_stage
 from voxveil.storage.atomic import read_json
 from voxveil.storage.done import finish
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

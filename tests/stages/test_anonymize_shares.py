@@ -23,6 +23,8 @@ from voxveil.storage.done import Done, finish, require_done
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 PORTS = ("attacker", "released", "samples")
 
 

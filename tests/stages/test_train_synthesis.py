@@ -16,6 +16,8 @@ from voxveil.storage.atomic import read_json
 from voxveil.storage.done import finish
 from voxveil.synthesis.acoustic import AcousticModel
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

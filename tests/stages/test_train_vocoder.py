@@ -14,6 +14,8 @@ from voxveil.storage.atomic import read_json, write_json
 from voxveil.storage.done import finish
 from voxveil.synthesis.vocoder import Vocoder
 
+pytestmark = pytest.mark.torch
+
 
 def run(root: Path, name: str = "out") -> Path:
     run_stage(

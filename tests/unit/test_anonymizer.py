@@ -17,6 +17,8 @@ from voxveil.errors import InputError
 from voxveil.privacy import PublicNoise, SystemNoise
 from voxveil.systems import System
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:

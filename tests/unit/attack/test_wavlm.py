@@ -17,7 +17,7 @@ from voxveil.attack.wavlm import WavLM, find_wavlm  # noqa: E402
 from voxveil.config.networks import TrainAttackerParams  # noqa: E402
 from voxveil.errors import InputError, ParamsError  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 CONFIG = {
     "model_type": "wavlm",

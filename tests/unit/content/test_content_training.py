@@ -30,7 +30,7 @@ from voxveil.errors import InputError  # noqa: E402
 from voxveil.privacy import PublicNoise  # noqa: E402
 from voxveil.training.loop import Plan  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 
 def params(epsilon: float = 0.0, **more: float) -> TrainContentParams:

@@ -13,7 +13,7 @@ from voxveil.errors import InputError  # noqa: E402
 from voxveil.pitch.train import PitchUtterance, correlation, fit_affine, train_pitch  # noqa: E402
 from voxveil.privacy import PublicNoise  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 
 def made(key: int) -> PitchUtterance:

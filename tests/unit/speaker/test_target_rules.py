@@ -18,6 +18,8 @@ from voxveil.report.words import plain_promise, total_text
 from voxveil.speaker.pool import Pool, PoolEntry, build_pool, speaker_means
 from voxveil.speaker.targets import Source, TargetRule, select_target
 
+pytestmark = pytest.mark.torch
+
 FACTS = {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}
 
 
