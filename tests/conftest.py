@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+import skipped_tests
+from given_files import DATA, given_folder, sources
+
+if TYPE_CHECKING:
+    from made_hostile import Hostile
 
 # A slow machine is no fault of the code, and a change is not to blame for an example that another run did
 # not draw: the same examples every time. `pytest --hypothesis-profile explore` draws new ones.
 settings.register_profile("voxveil", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("voxveil")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(skipped_tests)
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,35 +40,34 @@ def root() -> Path:
     return ROOT
 
 
-def _outside(variable: str, default: str) -> Path:
-    path = Path(os.environ.get(variable) or ROOT.parent / default)
-    if not path.is_dir():
-        pytest.skip(f"{variable} is not set and there is no {default} beside the checkout")
-    return path
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: only then does it promise the same bits for the same training."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
 def librispeech() -> Path:
-    """A folder in LibriSpeech layout with subsets train-mini, test-mini, test-other, dev-true."""
-    path = _outside("VOXVEIL_TEST_DATA", "shared/data") / "LibriSpeech"
-    if not path.is_dir():
-        pytest.skip("the test data has no LibriSpeech folder")
-    return path
+    """Real speech in LibriSpeech layout, subsets train-mini, test-mini, test-other and dev-true."""
+    folder = given_folder(DATA, "LibriSpeech")
+    if folder is None:
+        pytest.skip(
+            "a rate on real speech needs the LibriSpeech excerpt (subsets test-mini, test-other, dev-true),"
+            " which is not in the repository: set VOXVEIL_TEST_DATA to the folder that holds LibriSpeech/,"
+            " or lay that folder beside the checkout as shared/data"
+        )
+    return folder
 
 
-@pytest.fixture(scope="session")
-def edge_audio() -> Path:
-    """A folder of hostile audio files."""
-    path = _outside("VOXVEIL_TEST_DATA", "shared/data") / "edge"
-    if not path.is_dir():
-        pytest.skip("the test data has no edge folder")
-    return path
+@pytest.fixture(scope="module", params=sources(DATA, "edge"))
+def hostile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hostile:
+    """A folder of hostile recordings, made on the spot or given, and what must become of each."""
+    from made_hostile import given_hostile, write_hostile  # loads numpy, see above
 
-
-@pytest.fixture(scope="session")
-def reference_metrics() -> Path:
-    """A folder of score sets with right values (expected.json)."""
-    path = _outside("VOXVEIL_TEST_REFERENCE", "shared/reference") / "metrics"
-    if not path.is_dir():
-        pytest.skip("the reference has no metrics folder")
-    return path
+    if request.param == "made":
+        return write_hostile(tmp_path_factory.mktemp("hostile") / "in")
+    return given_hostile()

@@ -14,7 +14,7 @@ fi
 if [ -z "${VOXVEIL_TEST_REFERENCE:-}" ] && [ -d "$here/../shared/reference" ]; then
     export VOXVEIL_TEST_REFERENCE=$here/../shared/reference
 fi
-export PATH="$here/.venv/bin:$PATH" PYTHONPATH="$copy/src" PYTHONDONTWRITEBYTECODE=1
+export PATH="$here/.venv/bin:$PATH" PYTHONPATH="$copy/src" PYTHONDONTWRITEBYTECODE=1 VOXVEIL_TEST_MODULES=required
 export DVC_NO_ANALYTICS=1 DO_NOT_TRACK=1 MLFLOW_DISABLE_TELEMETRY=true
 python "$here/tests/source_tree.py" "$here" "$copy"
 cd "$copy"

@@ -1,7 +1,8 @@
 """Trainings of a few steps that one process, or several together, can run.
 
-As a program, started by torchrun, it runs them all with the other processes; each writes ``N.json`` and
-``N.safetensors`` (N its place) into the folder it is given, where ``public`` and ``models`` lie.
+As a program, started by torchrun, it runs them all with the other processes; each writes ``N.json``,
+``N.safetensors`` and ``N-NAME.safetensors`` (N its place, NAME a training: its steps) into the folder it is
+given, where ``public`` and ``models`` lie.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load, save
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+import numeric_margins
 from voxveil.config.features import ContentVariant, PitchVariant, TrainContentParams, TrainPitchParams
 from voxveil.config.networks import SpeakerParams, SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
@@ -37,6 +43,72 @@ from voxveil.training.stopping import EarlyStopping
 STEPS, SEED = 4, 3
 
 Trained = tuple[nn.Module, list[dict[str, float]]]
+
+
+@dataclass
+class Steps:
+    """What an optimizer got and left at each step; tensors in the order of the model's parameters."""
+
+    gradients: list[list[torch.Tensor]] = field(default_factory=list)
+    #: Adam's running means of the gradients.
+    means: list[list[torch.Tensor]] = field(default_factory=list)
+    weights: list[list[torch.Tensor]] = field(default_factory=list)
+
+
+@contextmanager
+def watched_steps(follow: Sequence[Sequence[torch.Tensor]] = ()) -> Iterator[Steps]:
+    """Keep what every optimizer step of the block got and left.
+
+    Args:
+        follow: Weights after each step of another training: put in place of those that the step left, so that
+            each step is compared from equal weights, and rounding does not grow from step to step.
+    """
+    steps = Steps()
+
+    def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        steps.gradients.append([parameter.grad.clone() for parameter in trained(optimizer)])
+
+    def after(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        parameters = trained(optimizer)
+        steps.means.append([optimizer.state[parameter]["exp_avg"].clone() for parameter in parameters])
+        if follow:
+            with torch.no_grad():
+                for parameter, given in zip(parameters, follow[len(steps.weights)], strict=True):
+                    parameter.copy_(given)
+        steps.weights.append([parameter.detach().clone() for parameter in parameters])
+
+    hooks = register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)
+    try:
+        yield steps
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def trained(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def steps_bytes(steps: Steps) -> bytes:
+    return save(
+        {
+            f"{kind}.{step}.{place}": value
+            for kind, found in vars(steps).items()
+            for step, values in enumerate(found)
+            for place, value in enumerate(values)
+        }
+    )
+
+
+def read_steps(data: bytes) -> Steps:
+    steps, tensors = Steps(), load(data)
+    for name in sorted(tensors, key=lambda name: [int(part) for part in name.split(".")[1:]]):
+        kind, step, _ = name.split(".")
+        found = getattr(steps, kind)
+        if int(step) == len(found):
+            found.append([])
+        found[-1].append(tensors[name])
+    return steps
 
 
 class Stopped(Exception):
@@ -161,15 +233,18 @@ def trainings(folder: Path) -> dict[str, Callable[[Path], Trained]]:
 
 def main(folder: Path) -> None:
     """Run them all with the other processes, and write what this one has in the end."""
+    numeric_margins.compute_as_asked()
     use_threads(1)
     place, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    curves, weights = {}, {}
+    curves: dict[str, list[dict[str, float]]] = {}
+    weights: dict[str, nn.Module] = {}
     with ranks.joined(place, processes):
         for name, train in trainings(folder).items():
             own = folder / f"checkpoints {name}"
             own.mkdir(exist_ok=True)
-            model, curves[name] = train(own)
-            weights[name] = model
+            with watched_steps() as steps:
+                weights[name], curves[name] = train(own)
+            (folder / f"{place}-{name}.safetensors").write_bytes(steps_bytes(steps))
     (folder / f"{place}.safetensors").write_bytes(model_bytes(nn.ModuleDict(weights)))
     (folder / f"{place}.json").write_text(json.dumps(curves))
 

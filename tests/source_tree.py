@@ -49,8 +49,11 @@ def copy_source(root: Path, target: Path) -> Path:
     subprocess.run([sys.executable, "-c", compose, str(target), SCALE], check=True)
     for command in (
         ["init", "-q"],
+        # DVC's experiments commit too, and a person may not have told Git who commits.
+        ["config", "user.name", "test"],
+        ["config", "user.email", "test@localhost"],
         ["add", "-A"],
-        ["-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qm", "start"],
+        ["commit", "-qm", "start"],
     ):
         subprocess.run(["git", *command], cwd=target, check=True)
     return target

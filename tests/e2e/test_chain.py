@@ -8,6 +8,7 @@ import re
 import shutil
 import sqlite3
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -138,9 +139,15 @@ def test_mlflow_has_a_parent_and_a_run_per_system(chain: tuple[Path, str]) -> No
     with sqlite3.connect(chain[0] / "mlflow.db") as store:
         tags = store.execute("select run_uuid, key, value from tags").fetchall()
         values = store.execute("select run_uuid, key, value from latest_metrics").fetchall()
-    children = [run for run, key, _ in tags if key == "mlflow.parentRunId"]
-    assert len([run for run, key, _ in tags if key == "voxveil.run_key"]) >= 1
-    assert len(children) >= len(SYSTEMS)
+    runs: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for run, key, value in tags:
+        runs[run][key] = value
+    # However often the demo has run here: the same results are published once.
+    (parent,) = [run for run, found in runs.items() if found.get("voxveil.role") == "run"]
+    children = [found for found in runs.values() if found.get("voxveil.role") == "system"]
+    assert sorted(found["voxveil.system"] for found in children) == sorted(SYSTEMS)
+    assert {found["mlflow.parentRunId"] for found in children} == {parent}
+    assert {found["voxveil.run_key"] for found in children} == {runs[parent]["voxveil.run_key"]}
     assert metrics(chain, "anon_dp")["privacy/eer"] in {
         value for _, key, value in values if key == "privacy/eer"
     }

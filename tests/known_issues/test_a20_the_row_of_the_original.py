@@ -30,7 +30,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     for name, shift in (("one", 1.0), ("other", 1.3)):
         folder = tmp_path_factory.mktemp(name)
         write_external(folder / "speech", shift=shift)
-        options = [f"--attackers={','.join(KINDS)}", "--seeds=1", "--replicates=20", "--no-figures"]
+        options = [
+            f"--attackers={','.join(KINDS)}",
+            "--seeds=1",
+            "--replicates=20",
+            "--threads=1",
+            "--no-figures",
+        ]
         with contextlib.redirect_stdout(out if name == "one" else io.StringIO()):
             assert main(["attack", str(folder / "speech"), f"--out={folder / 'out'}", *options]) == 0
         made.append(folder)

@@ -21,6 +21,8 @@ from voxveil.corpus.split import Split
 from voxveil.features.speaker.encoder import EncoderSize, SpeakerEncoder, SpeakerNetwork
 from voxveil.training.loop import seeded
 
+pytestmark = pytest.mark.torch
+
 SAMPLES = (0, 1, 400, 800)
 
 

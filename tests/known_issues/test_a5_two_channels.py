@@ -19,6 +19,8 @@ from voxveil.audio.mel import log_mel
 from voxveil.cli.main import main
 from voxveil.features.pitch.yaapt import track_f0
 
+pytestmark = pytest.mark.torch
+
 
 def features(path: Path) -> tuple[np.ndarray, np.ndarray]:
     audio = read_recording(path).audio

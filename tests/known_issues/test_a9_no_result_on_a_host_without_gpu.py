@@ -7,6 +7,7 @@ without a GPU. Here the last part of the chain runs under DVC as ``voxveil demo`
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def checkout(root: Path, tmp_path: Path) -> Path:
     """A checkout with everything up to the evaluation of one system."""
     make_outputs(tmp_path, {"anon": SYSTEMS["anon"]})
     shutil.copytree(root / "params", tmp_path / "params")
-    (tmp_path / "dvc.yaml").write_text(STAGES.format(python=sys.executable))
+    (tmp_path / "dvc.yaml").write_text(STAGES.format(python=shlex.quote(sys.executable)))
     for command in (["git", "init", "-q"], [sys.executable, "-m", "dvc", "init", "-q"]):
         subprocess.run(command, cwd=tmp_path, check=True, env=environment(root))
     return tmp_path

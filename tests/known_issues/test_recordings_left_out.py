@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -112,13 +113,16 @@ def test_all_refused_is_an_error_that_says_so(work: Path, model: Path, capsys) -
 
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
 @pytest.mark.parametrize("utf8", ["0", "1"])
-def test_names_in_any_locale(work: Path, model: Path, locale: str, utf8: str) -> None:
+def test_names_in_any_locale(work: Path, model: Path, root: Path, locale: str, utf8: str) -> None:
     """A name outside the terminal's encoding was a UnicodeEncodeError."""
     latin_1_file(work / "in")
     name = os.fsencode(work / "in") + "/hé.wav".encode()
     (Path(os.fsdecode(name))).write_bytes((work / "in/a.wav").read_bytes())
     environment = {**os.environ, "LC_ALL": locale, "PYTHONUTF8": utf8, "VOXVEIL_TRACKING": "off"}
-    command = [sys.executable, "-m", "voxveil.cli.main"]
+    # In a C locale Python itself does not start where a .pth file names a path outside ASCII, as that of an
+    # editable installation in such a path does; -S reads no .pth file.
+    environment["PYTHONPATH"] = os.pathsep.join([str(root / "src"), sysconfig.get_path("purelib")])
+    command = [sys.executable, "-S", "-m", "voxveil.cli.main"]
     options = ["in", "out", "--model", str(model), "--threads", "1", "--on-bad-audio", "skip"]
     done = subprocess.run(
         [*command, "anonymize", *options], cwd=work, env=environment, capture_output=True, check=False

@@ -20,6 +20,8 @@ from voxveil.features.extraction import System
 from voxveil.features.pitch.yaapt import track_f0
 from voxveil.privacy import SystemNoise
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

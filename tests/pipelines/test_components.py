@@ -141,8 +141,10 @@ def test_no_init_file_hides_an_installed_package(folder: str, root: Path) -> Non
 def test_mlflow_and_docker_import_from_the_root_of_the_checkout(root: Path) -> None:
     pytest.importorskip("mlflow", reason="needs the mlflow extra")
     pytest.importorskip("docker", reason="needs the pipeline extra")
-    script = "import importlib.util as u; print(u.find_spec('mlflow').origin, u.find_spec('docker').origin)"
+    names = ("mlflow", "docker")
+    script = f"from importlib.util import find_spec as f\nfor name in {names}: print(f(name).origin)"
     found = subprocess.run(
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
-    ).stdout.split()
+    ).stdout.splitlines()
+    assert len(found) == 2
     assert all(origin.endswith("__init__.py") and "site-packages" in origin for origin in found)

@@ -156,6 +156,7 @@ def smallest(root: Path) -> Params:
     """Return the scale of the tests of features, in a few steps."""
     params = compose(root / f"params/{SCALE}.yaml")
     few: dict[str, Any] = {
+        "base": {"threads": 1},
         "train_pitch": {"steps": 3},
         "train_content": {"steps": 3, "hidden": 16, "factor": 8},
         "asi": {"steps": 4, "channels": 8, "crop_frames": 40},

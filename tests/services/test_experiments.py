@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,9 @@ def checkout(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     shell(folder, "git", "init", "-q", "-b", "main")
     shell(folder, "dvc", "init", "-q")
     shutil.copyfile(finished / "params.yaml", folder / "run.yaml")
-    (folder / "dvc.yaml").write_text(STAGES.format(source=finished / "outputs", python=sys.executable))
+    (folder / "dvc.yaml").write_text(
+        STAGES.format(source=finished / "outputs", python=shlex.quote(sys.executable))
+    )
     (folder / "params.yaml").write_text("epsilon: 1\n")
     (folder / ".gitignore").write_text("/outputs\n/mlflow.db*\n/mlartifacts\n")
     commit(folder, "start")

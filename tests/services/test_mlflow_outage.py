@@ -73,7 +73,9 @@ def test_eight_writers_at_once_lose_nothing(team, sweep: dict[str, Path], tmp_pa
     parents = tracker.find(role="run")
     assert {run.data.tags["voxveil.run_key"] for run in parents} == {f"parallel-{n}" for n in range(8)}
     flat = read_json(sweep["eps-10"] / "outputs/evaluate/anon_dp/anon_dp.metrics.json")
-    for run in tracker.find(system="anon_dp"):
+    measured = tracker.find(system="anon_dp")
+    assert len(measured) == 8
+    for run in measured:
         assert run.data.metrics == pytest.approx(flat)
     page = (sweep["eps-10"] / "outputs/report/index.html").read_bytes()
     for run in parents:
@@ -161,6 +163,7 @@ def test_postgresql_restarted_in_the_middle(team, postgres, finished: Path, monk
     runs = tracker.client.search_runs([tracker.experiment_id])
     assert len(runs) == 4
     assert {run.info.status for run in runs} == {"FINISHED"}
+    assert all(run.data.metrics for run in runs)
     for run in runs:
         for name in run.data.metrics:
             assert len(tracker.client.get_metric_history(run.info.run_id, name)) == 1

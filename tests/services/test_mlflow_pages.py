@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from made_browser import Browser
-from voxveil.results.comparison.sources import RunResults, compare_url
+from voxveil.results.comparison.run_results import RunResults
 from voxveil.tracking.client import connect
+from voxveil.tracking.find_runs import compare_url
 from voxveil.tracking.publish.send import publish
 from voxveil.tracking.store import resolve_store
 

@@ -18,6 +18,8 @@ from voxveil.runtime.done import finish
 from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.stages.run import run_stage
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -23,6 +23,8 @@ from voxveil.stages.run import run_share, run_stage
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 PORTS = ("attacker", "released", "samples")
 
 

@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from made_corpora import vowel, write_params
-from made_hostile import GIVEN_FLAGS, GIVEN_REFUSED, SILENT, Hostile, write_hostile
+from made_hostile import SILENT, Hostile
 from made_speech import made_bundles
 from voxveil.audio.files import SHORT_SAMPLES, read_recording
 from voxveil.cli.main import main
@@ -25,14 +25,6 @@ from voxveil.privacy.ledger import read_ledgers
 
 SPEAKERS = [f"s{index:02d}" for index in range(12)]
 GOOD = 2
-
-
-@pytest.fixture(scope="module", params=["made", "given"])
-def hostile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hostile:
-    if request.param == "made":
-        return write_hostile(tmp_path_factory.mktemp("hostile") / "in")
-    unvoiced = frozenset({"noise-2s.flac", "short-20ms.flac", "silence-2s.flac"})
-    return Hostile(request.getfixturevalue("edge_audio"), GIVEN_REFUSED, GIVEN_FLAGS, unvoiced)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +148,7 @@ def test_prepare_skips_by_name_and_loses_nothing(
         wanted = np.clip(original, -1, 32767 / 32768)
         np.testing.assert_allclose(audio[: len(original)], wanted, atol=1 / 65536 + 1e-7)
         voiced = (split.f0(utterance.id) > 0).mean()
-        assert voiced < 0.05 if name in {*hostile.unvoiced, "whispered.flac"} else voiced > 0.05
+        assert voiced < 0.05 if name in {*hostile.unvoiced, hostile.whispered} else voiced > 0.05
 
 
 @pytest.mark.parametrize("system", ["original", "anon", "anon_dp"])

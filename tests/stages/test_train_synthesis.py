@@ -16,6 +16,8 @@ from voxveil.runtime.done import finish
 from voxveil.stages.run import run_stage
 from voxveil.synthesis.acoustic import AcousticModel
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -14,6 +14,8 @@ from voxveil.runtime.errors import InputError
 from voxveil.stages.run import run_stage
 from voxveil.synthesis.vocoder import Vocoder
 
+pytestmark = pytest.mark.torch
+
 
 def run(root: Path, name: str = "out") -> Path:
     run_stage(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from made_hostile import Hostile
 from made_speech import made_bundles, speak
 from voxveil.anonymize.anonymizer import Anonymizer
 from voxveil.anonymize.recordings import padded_samples
@@ -257,11 +258,11 @@ def test_silence_is_announced_as_such(work: Path, bundles: Path, capsys) -> None
     assert "warning: a.wav: silence, all its samples are equal in 16 bit" in capsys.readouterr().err
 
 
-def test_hostile_files(edge_audio: Path, work: Path, bundles: Path) -> None:
+def test_hostile_files(hostile: Hostile, work: Path, bundles: Path) -> None:
     """Every file of the hostile folder is either anonymized or refused by name, never a traceback."""
-    assert run(bundles, str(edge_audio), "out", "--on-bad-audio", "skip") == 0
+    assert run(bundles, str(hostile.folder), "out", "--on-bad-audio", "skip") == 0
     made = list((work / "out").rglob("*.flac"))
-    assert made
+    assert {path.stem for path in made} == {Path(name).stem for name in hostile.flags}
     for path in made:
         audio, rate = soundfile.read(path)
         assert rate == 16_000

@@ -17,6 +17,8 @@ from voxveil.features.extraction import System
 from voxveil.privacy import PublicNoise, SystemNoise
 from voxveil.runtime.errors import InputError
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:

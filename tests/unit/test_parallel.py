@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from voxveil.runtime.threads import in_order
+from voxveil.runtime.workers import in_order
 
 
 @pytest.mark.parametrize("threads", [1, 3, 0])

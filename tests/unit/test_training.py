@@ -19,19 +19,10 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.progress import Progress
 from voxveil.runtime.seeding import stream
 from voxveil.training.checkpoint import load_model, model_bytes
-from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded, use_threads
+from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded
 from voxveil.training.stopping import EarlyStopping
 
-pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Sums in another order differ in the last bit, and other tests choose their own thread count."""
-    before = torch.get_num_threads()
-    use_threads(1)
-    yield
-    use_threads(before)
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 
 def make() -> nn.Module:
@@ -72,7 +63,7 @@ def test_a_killed_run_resumes(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\nimport test_training as t\n"
-        "t.use_threads(1); model = t.make(); inner = t.loss_of(model)\n"
+        "t.torch.set_num_threads(1); model = t.make(); inner = t.loss_of(model)\n"
         "def loss(step):\n"
         "    if step == 17: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return inner(step)\n"

@@ -32,7 +32,7 @@ from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.errors import InputError, PrivacyError
 from voxveil.runtime.progress import Progress
-from voxveil.runtime.threads import in_order
+from voxveil.runtime.workers import in_order
 from voxveil.tracking.models.fetching import locate_model
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]

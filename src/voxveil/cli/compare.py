@@ -45,9 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
     from voxveil.results.comparison.comparison import compare_runs
     from voxveil.results.comparison.render import comparison_markdown, comparison_text
-    from voxveil.results.comparison.sources import RunResults, compare_url, find_run
+    from voxveil.results.comparison.run_results import RunResults
     from voxveil.runtime.atomic import write_json, write_text
     from voxveil.runtime.project import project_root
+    from voxveil.tracking.find_runs import compare_url, find_run
     from voxveil.tracking.store import resolve_store
 
     if args.out is not None and args.out.suffix not in (".md", ".json"):

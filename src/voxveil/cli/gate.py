@@ -11,7 +11,7 @@ from voxveil.runtime.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from voxveil.results.comparison.sources import RunResults
+    from voxveil.results.comparison.run_results import RunResults
     from voxveil.results.gate.evidence import Evidence
 
 __all__ = ["EPILOG", "HELP", "KEPT", "add_arguments", "run"]
@@ -57,11 +57,11 @@ def run(args: argparse.Namespace) -> int:
     import tempfile
 
     from voxveil.config import load_params
-    from voxveil.results.comparison.sources import find_run
     from voxveil.results.gate.decision import decide, gated_attacks
     from voxveil.results.gate.losses import losses_or_reason
     from voxveil.runtime.atomic import write_json
     from voxveil.runtime.project import project_root
+    from voxveil.tracking.find_runs import find_run
     from voxveil.tracking.store import resolve_store
 
     rules = load_params(args.params).gate

@@ -50,10 +50,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _sync(args: argparse.Namespace) -> int:
     """Publish, and say where it went."""
-    from voxveil.results.comparison.sources import run_url
     from voxveil.runtime.done import require_done
     from voxveil.runtime.project import project_root
     from voxveil.tracking.client import connect
+    from voxveil.tracking.find_runs import run_url
     from voxveil.tracking.publish.send import publish
     from voxveil.tracking.store import resolve_store
 
@@ -78,7 +78,7 @@ def _sync(args: argparse.Namespace) -> int:
 
 def _find(name: str) -> int:
     """Print the results runs of an experiment with their systems and trainings."""
-    from voxveil.results.comparison.sources import experiment_runs, run_url
+    from voxveil.tracking.find_runs import experiment_runs, run_url
     from voxveil.tracking.mlflow_names import PREFIX
     from voxveil.tracking.publish.link import used_by
     from voxveil.tracking.reading import connect_to_read

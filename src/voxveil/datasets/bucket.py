@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from voxveil.datasets.errors import DataError, one_line
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import DataError, InputError, one_line
 from voxveil.runtime.s3 import s3_client, s3_endpoint
 
 __all__ = ["Bucket", "parse_location"]

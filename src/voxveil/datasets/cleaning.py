@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from voxveil.datasets.bucket import parse_location
-from voxveil.datasets.errors import DataError, one_line
 from voxveil.datasets.git import git, refs
 from voxveil.datasets.holdings import Holding, holding_refs
 from voxveil.datasets.mlflow_runs import FoundModel, Tracked, delete_found
 from voxveil.runtime.dvc_program import dvc
-from voxveil.runtime.errors import VoxveilError
+from voxveil.runtime.errors import DataError, VoxveilError, one_line
 from voxveil.runtime.s3 import s3_client, s3_endpoint
 from voxveil.tracking.store import Store
 

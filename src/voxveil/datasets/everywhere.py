@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from voxveil.datasets.errors import DataError
 from voxveil.datasets.face import parse_manifest
 from voxveil.datasets.forgetting import current_datasets
 from voxveil.datasets.holdings import Holding, Output, holdings_in_git, outputs_with, speaker_rows
@@ -17,7 +16,7 @@ from voxveil.privacy.ledger import registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
 from voxveil.runtime.atomic import read_json
-from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.runtime.errors import DataError, InputError, PrivacyError
 
 __all__ = ["Everywhere", "find_everywhere"]
 

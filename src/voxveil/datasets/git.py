@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from voxveil.datasets.errors import DataError, one_line
+from voxveil.runtime.errors import DataError, one_line
 from voxveil.runtime.git import NOT_INSTALLED, ask_git
 
 __all__ = ["file_at", "files_at", "git", "refs", "resolve"]

@@ -12,11 +12,10 @@ import yaml
 
 from voxveil.corpus.download import extract_archive
 from voxveil.datasets.adding import Reports, add_dataset, ready
-from voxveil.datasets.errors import DataError
 from voxveil.datasets.face import Face
 from voxveil.datasets.place import FOLDER, one_at_a_time
 from voxveil.runtime.dvc_program import dvc, tracked_md5
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import DataError, InputError
 
 __all__ = ["import_dataset"]
 

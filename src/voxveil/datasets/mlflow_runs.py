@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.datasets.errors import DataError
+from voxveil.runtime.errors import DataError
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import Store, resolve_store
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from voxveil.datasets.errors import DataError
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import DataError, InputError
 
 __all__ = ["FOLDER", "Place", "check_name", "find_root", "one_at_a_time", "refuse_merge_marks"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from voxveil.datasets.errors import DataError
 from voxveil.datasets.git import file_at, git
 from voxveil.runtime.dvc_program import dvc
+from voxveil.runtime.errors import DataError
 
 __all__ = ["past_revisions"]
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from voxveil.datasets.errors import DataError, one_line
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import DataError, InputError, MissingExtraError, one_line
 
 __all__ = ["dvc", "dvc_environment", "require_dvc", "tracked_md5"]
 

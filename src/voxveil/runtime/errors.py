@@ -7,13 +7,18 @@ The command line prints ``voxveil: error: <message>`` and exits with
 from __future__ import annotations
 
 __all__ = [
+    "DataError",
     "IncompleteInputError",
     "InputError",
     "MissingExtraError",
     "ParamsError",
     "PrivacyError",
     "VoxveilError",
+    "one_line",
 ]
+
+#: Longest text of another program in one of our lines, in characters.
+_LONGEST = 300
 
 
 class VoxveilError(Exception):
@@ -45,3 +50,15 @@ class MissingExtraError(VoxveilError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; it comes with: pip install 'voxveil[{extra}]'")
+
+
+class DataError(VoxveilError):
+    """Git, DVC or the store of datasets refuses or cannot be reached."""
+
+    exit_code = 1
+
+
+def one_line(text: object) -> str:
+    """Return ``text`` as one line of at most 300 characters."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

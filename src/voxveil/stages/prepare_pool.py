@@ -14,7 +14,7 @@ from voxveil.corpus.source import Clip, Source
 from voxveil.corpus.split import Phone
 from voxveil.features.pitch.yaapt import track_f0
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.processes import in_processes
+from voxveil.runtime.workers import in_processes
 
 __all__ = ["Bad", "Prepared", "prepare_clip", "prepared"]
 

@@ -15,7 +15,7 @@ __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
 
 Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
 Keyed = Literal["", "system", "pitch_variant", "content_variant"]
-MadeFor = Literal["", "key", "features/pitch", "features/content", "recognizer", "original"]
+MadeFor = Literal["", "key", "pitch", "content", "recognizer", "original"]
 Secrecy = Literal["public", "private", "released"]
 
 
@@ -91,7 +91,7 @@ _COMMON = (
     "stages/registry.py",
 )
 _AUDIO_IO = ("audio/files.py", "audio/containers.py", "audio/frames.py")
-_CURVES = tuple(f"tracking/{name}.py" for name in ("client", "names", "sender", "store", "stream"))
+_CURVES = tuple(f"tracking/{name}.py" for name in ("client", "mlflow_names", "sender", "store", "stream"))
 _TRAIN = (*_COMMON, "stages/torchrun.py", "corpus/split.py", "audio", "training", *_CURVES)
 
 STAGES: tuple[StageSpec, ...] = (
@@ -105,7 +105,7 @@ STAGES: tuple[StageSpec, ...] = (
             *_COMMON,
             "corpus",
             "audio",
-            "pitch/yaapt",
+            "features/pitch/yaapt",
             "stages/prepare_pool.py",
         ),
     ),
@@ -156,45 +156,41 @@ STAGES: tuple[StageSpec, ...] = (
         "train one system's acoustic model on its own released features",
         (
             _PUBLIC,
-            Port("features/pitch", "Model", made_by="train_pitch", made_for="features/pitch"),
-            Port("features/content", "Model", made_by="train_content", made_for="features/content"),
-            Port("features/speaker", "Model", made_by="train_speaker"),
+            Port("pitch", "Model", made_by="train_pitch", made_for="pitch"),
+            Port("content", "Model", made_by="train_content", made_for="content"),
+            Port("speaker", "Model", made_by="train_speaker"),
         ),
         _TRAINED,
         keyed="system",
         sections=("train_synthesis",),
         packages=(
             *_TRAIN,
-            "features/pitch",
-            "features/content",
+            "features",
             "privacy",
-            "features/speaker",
             "synthesis",
-            "features/extraction.py",
-            "privacy/loss_rule.py",
         ),
         torch=True,
         gpu=True,
     ),
     StageSpec(
-        "anonymize/bundle",
+        "bundle",
         "pack one system into a model folder that anonymizes by itself",
         (
-            Port("features/pitch", "Model", made_by="train_pitch", made_for="features/pitch"),
-            Port("features/content", "Model", made_by="train_content", made_for="features/content"),
-            Port("features/speaker", "Model", made_by="train_speaker"),
+            Port("pitch", "Model", made_by="train_pitch", made_for="pitch"),
+            Port("content", "Model", made_by="train_content", made_for="content"),
+            Port("speaker", "Model", made_by="train_speaker"),
             Port("vocoder", "Model", made_by="train_vocoder"),
             Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
         (Port("model", "Model"),),
         keyed="system",
-        sections=("anonymize/bundle",),
-        packages=(*_COMMON, "privacy", "features/speaker", "privacy/loss_rule.py", "anonymize/bundle.py"),
+        sections=("bundle",),
+        packages=(*_COMMON, "privacy", "features/speaker", "anonymize/bundle.py"),
     ),
     StageSpec(
         "anonymize",
         "release anonymized speech of the private speakers and the attacker's training set",
-        (Port("model", "Model", made_by="anonymize/bundle", made_for="key"), _PUBLIC, _PRIVATE),
+        (Port("model", "Model", made_by="bundle", made_for="key"), _PUBLIC, _PRIVATE),
         (
             Port("attacker", "Dataset"),
             Port("released", "Dataset", "released"),
@@ -206,13 +202,9 @@ STAGES: tuple[StageSpec, ...] = (
             *_COMMON,
             "corpus/split.py",
             "audio",
-            "features/pitch",
-            "features/content",
+            "features",
             "privacy",
-            "features/speaker",
             "synthesis",
-            "features/extraction.py",
-            "privacy/loss_rule.py",
             "anonymize/bundle.py",
             "anonymize/anonymizer.py",
             "anonymize/windows.py",
@@ -277,7 +269,7 @@ STAGES: tuple[StageSpec, ...] = (
             "corpus/phones.py",
             "audio",
             "features/content",
-            "pitch/yaapt",
+            "features/pitch/yaapt",
             "privacy",
             "training",
             "metrics/data.py",
@@ -299,19 +291,19 @@ STAGES: tuple[StageSpec, ...] = (
         (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
         keyed="system",
         sections=("evaluate",),
-        packages=(*_COMMON, "metrics", "privacy", "privacy/audit/information.py"),
+        packages=(*_COMMON, "metrics", "privacy"),
         cacheable=False,
     ),
     StageSpec(
-        "results/report",
+        "report",
         "write the report page and publish the run to MLflow",
         (
             Port("metrics", "Metrics", made_by="evaluate", made_for="key", many=True),
             Port("samples", "Dataset", made_by="anonymize", made_for="key", output="samples", many=True),
         ),
-        (Port("results/report", "HTML"),),
-        sections=("results/report", "features/extraction"),
-        packages=(*_COMMON, "metrics", "results/report", "tracking", "tracking/publish", *_AUDIO_IO),
+        (Port("report", "HTML"),),
+        sections=("report", "systems"),
+        packages=(*_COMMON, "metrics", "results", "tracking", *_AUDIO_IO),
         cacheable=False,
     ),
 )

@@ -25,7 +25,7 @@ from voxveil.corpus.split import Split
 from voxveil.runtime.errors import InputError, ParamsError
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 SMALL = TrainAttackerParams(
     channels=16, embedding=24, steps=24, batch=12, crop_seconds=0.5, codebook=24, lda=8, noise=0.3

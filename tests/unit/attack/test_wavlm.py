@@ -17,7 +17,7 @@ from voxveil.attack.wavlm import WavLM, find_wavlm
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.runtime.errors import InputError, ParamsError
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 CONFIG = {
     "model_type": "wavlm",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from made_hostile import Hostile
 from voxveil.audio import streamed
 from voxveil.audio.files import read_recording
 from voxveil.audio.loudness import LoudnessMeter, to_loudness
@@ -42,15 +43,19 @@ def test_flags_are_seen_in_blocks_too(tmp_path: Path, level: float, flag: str) -
     assert survey(path).flags == read_recording(path).flags
 
 
-def test_what_is_refused_at_once_is_refused_in_blocks(edge_audio: Path) -> None:
-    for path in sorted(edge_audio.glob("*.flac")):
+def test_what_is_refused_at_once_is_refused_in_blocks(hostile: Hostile) -> None:
+    assert hostile.refused and hostile.flags
+    for name in hostile.names:
+        path = hostile.folder / name
         try:
             read_recording(path)
         except InputError as error:
+            assert name in hostile.refused
             with pytest.raises(InputError) as again:
                 survey(path)
             assert str(again.value) == str(error)
         else:
+            assert name in hostile.flags
             assert survey(path).source_samples > 0
 
 

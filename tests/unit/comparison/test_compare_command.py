@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from voxveil.cli.main import main
-from voxveil.results.comparison.sources import RunResults, compare_url
+from voxveil.results.comparison.run_results import RunResults
 from voxveil.runtime.atomic import read_json, write_json
+from voxveil.tracking.find_runs import compare_url
 from voxveil.tracking.publish.send import publish
 from voxveil.tracking.store import resolve_store
 

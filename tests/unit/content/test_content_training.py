@@ -30,7 +30,7 @@ from voxveil.privacy import PublicNoise
 from voxveil.runtime.errors import InputError
 from voxveil.training.loop import Plan
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 
 def params(epsilon: float = 0.0, **more: float) -> TrainContentParams:

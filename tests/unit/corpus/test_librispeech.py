@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from given_files import DATA, given_folder, sources
 from voxveil.corpus.librispeech import read_librispeech, read_speakers, speaker_of, write_librispeech
 from voxveil.corpus.opening import clips_of, open_folder
 from voxveil.corpus.source import Clip
@@ -134,10 +135,40 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     ]
 
 
-def test_the_excerpt_is_read_whole(librispeech: Path) -> None:
-    source = read_librispeech(librispeech)
-    rows = [line.split("\t") for line in (librispeech / "manifest.tsv").read_text().splitlines()[1:]]
-    assert len(source.clips) == len(rows) == 935
+def write_excerpt(folder: Path) -> int:
+    """Write 3 subsets of speakers with ids of 2 to 4 digits, and a manifest of all; return utterances.
+
+    Utterances are numbered with gaps, a speaker may have two chapters, and SPEAKERS.TXT names more speakers.
+    """
+    table, rows = [";ID  |SEX| SUBSET           |MINUTES| NAME\n", "14 | F | elsewhere | 1 | Nobody\n"], []
+    for index in range(12):
+        subset, sex = ("dev-true", "test-mini", "train-mini")[index % 3], "FM"[index // 3 % 2]
+        speaker = str((19, 207, 1988)[index % 3] + 7 * index)
+        table.append(f"{speaker:4} | {sex} | {subset} | 1.5 | Reader | of {index}\n")
+        for chapter in ("84", "128104")[: 1 + index % 2]:
+            place = folder / subset / speaker / chapter
+            names = [f"{speaker}-{chapter}-{number:04d}" for number in (0, 3, 14)]
+            for name in names:
+                write_audio(place / f"{name}.flac", 0.1)
+                rows.append(f"{subset}\t{speaker}\t{sex}\t{name}\t0.1\ttrue\n")
+            text = "".join(f"{name} WORDS OF {name[-1]}\n" for name in names)
+            (place / f"{speaker}-{chapter}.trans.txt").write_text(text)
+    (folder / "SPEAKERS.TXT").write_text("".join(table))
+    (folder / "manifest.tsv").write_text("".join(["subset\tspeaker\tsex\tutterance\tseconds\ttext\n", *rows]))
+    return len(rows)
+
+
+@pytest.mark.parametrize("origin", sources(DATA, "LibriSpeech"))
+def test_an_excerpt_is_read_whole(origin: str, tmp_path: Path) -> None:
+    if origin == "made":
+        folder, count = tmp_path, write_excerpt(tmp_path)
+    else:
+        given = given_folder(DATA, "LibriSpeech")
+        assert given is not None
+        folder, count = given, 935
+    source = read_librispeech(folder)
+    rows = [line.split("\t") for line in (folder / "manifest.tsv").read_text().splitlines()[1:]]
+    assert len(source.clips) == len(rows) == count >= 50
     facts = {row[3]: (row[0], row[1], row[2]) for row in rows}
     assert {c.id: (c.subset, c.speaker, c.sex) for c in source.clips} == facts
     assert all(clip.text for clip in source.clips)

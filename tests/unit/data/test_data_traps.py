@@ -119,7 +119,7 @@ def test_bad_audio_is_named_and_nothing_registered(
         path.write_bytes(b"no audio" if spoil == "broken" else b"")
     for more in ([], ["--shards"]):
         assert str(path) in data_error(capsys, "add", "clinic", str(corpus), *more)
-        assert not list((project / "data").glob("*")) if (project / "data").exists() else True
+        assert not list((project / "data").glob("*"))
 
 
 def test_marks_of_a_merge_stop_everything_that_writes(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from voxveil.research.papers.systems import _placed
+from voxveil.research.papers.families import _placed
 
 LAPLACE = {"epsilon": 10.0, "mechanism": "laplace_l1"}
 NONE = {"epsilon": "inf", "mechanism": "identity"}

@@ -13,7 +13,7 @@ from voxveil.features.pitch.train import PitchUtterance, correlation, fit_affine
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.errors import InputError
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 
 def made(key: int) -> PitchUtterance:

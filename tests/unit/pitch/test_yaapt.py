@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from made_hostile import Hostile
 from voxveil.audio.files import read_recording
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.features.pitch.yaapt import F0_MAX, F0_MIN, track_f0
@@ -74,8 +74,8 @@ def test_white_noise_has_no_pitch(seed: int) -> None:
     assert not track_f0(np.random.default_rng(seed).normal(0, 0.1, 32_000)).any()
 
 
-def test_whispered_speech_has_hardly_any_pitch(edge_audio: Path) -> None:
-    f0 = track_f0(read_recording(edge_audio / "whispered.flac").audio)
+def test_whispered_speech_has_hardly_any_pitch(hostile: Hostile) -> None:
+    f0 = track_f0(read_recording(hostile.folder / hostile.whispered).audio)
     assert (f0 > 0).mean() < 0.05
 
 

@@ -16,6 +16,8 @@ from voxveil.privacy import SystemNoise, read_ledgers
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.register import FolderRegister
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:

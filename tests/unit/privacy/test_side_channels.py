@@ -18,6 +18,8 @@ from voxveil.anonymize.anonymizer import Anonymizer
 from voxveil.audio.files import encode_flac
 from voxveil.privacy import LaplaceCube, LaplaceSimplex, NoiseSource
 
+pytestmark = pytest.mark.torch
+
 Array = NDArray[np.float32]
 
 

@@ -10,7 +10,7 @@ from made_outputs import Made, evaluate, make_outputs
 from voxveil.privacy.zcdp import approximate
 from voxveil.results.comparison.comparison import compare_runs
 from voxveil.results.comparison.render import comparison_markdown, comparison_text
-from voxveil.results.comparison.sources import RunResults
+from voxveil.results.comparison.run_results import RunResults
 from voxveil.results.report.page_tables import promise_table
 from voxveil.results.report.results import Summary, read_summaries
 from voxveil.results.report.terminal import results_table

@@ -14,7 +14,7 @@ from voxveil.features.speaker.train import AngularMarginHead, train_encoder
 from voxveil.runtime.errors import InputError, ParamsError
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 SMALL = SpeakerParams(channels=16, embedding=16, steps=12, batch=8, crop_seconds=0.6, learning_rate=2e-3)
 
@@ -22,14 +22,6 @@ SMALL = SpeakerParams(channels=16, embedding=16, steps=12, batch=8, crop_seconds
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     return write_voices(tmp_path_factory.mktemp("voices"), range(4), 3)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def plan(**changes: object) -> CropPlan:

@@ -18,6 +18,8 @@ from voxveil.features.speaker.targets import Source, TargetRule, select_target
 from voxveil.results.wording import plain_promise, total_text
 from voxveil.runtime.errors import InputError
 
+pytestmark = pytest.mark.torch
+
 FACTS = {key: CORPUS[key] for key in ("name", "synthetic", "public", "revision")}
 
 

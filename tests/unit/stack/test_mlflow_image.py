@@ -95,7 +95,9 @@ def test_the_image_holds_no_password_and_is_not_root(dockerfile: str) -> None:
 
 
 def test_packages_come_from_locks(dockerfile: str, root: Path) -> None:
-    for install in re.findall(r"pip install [^&;]*", dockerfile):
+    installs = re.findall(r"pip install [^&;]*", dockerfile)
+    assert installs
+    for install in installs:
         assert "--no-deps" in install or re.search(r'"pip==[\d.]+"', install), install
     lines = (root / "requirements/mlflow.txt").read_text().splitlines()
     lock = dict(line.partition(" ")[0].split("==") for line in lines)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize, acoustic_loss
 from voxveil.training.loop import seeded
+
+pytestmark = pytest.mark.torch
 
 SIZE = AcousticSize(content=12, embedding=8, channels=16, layers=3)
 

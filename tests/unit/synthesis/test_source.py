@@ -12,6 +12,8 @@ from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.audio.mel import log_mel
 from voxveil.synthesis.source import fill_unvoiced, harmonic_source, noise_source, to_samples
 
+pytestmark = pytest.mark.torch
+
 
 def literal_source(f0: np.ndarray, samples: int) -> np.ndarray:
     """The definition, one sample and one harmonic at a time."""

@@ -16,6 +16,8 @@ from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex, PublicNoise, 
 from voxveil.runtime.errors import InputError, PrivacyError
 from voxveil.synthesis.synthesizer import Synthesizer
 
+pytestmark = pytest.mark.torch
+
 TARGET = Target(np.full(E, E**-0.5, np.float32), float(np.log(150.0)), 0.15, 0)
 
 

@@ -19,6 +19,8 @@ from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
 
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
+
 VOCODER = TrainVocoderParams(channels=8, steps=12, batch=2, crop_frames=40, learning_rate=5e-3)
 ACOUSTIC = SynthesisParams(channels=16, layers=2, steps=40, batch=4, crop_frames=40, learning_rate=5e-3)
 

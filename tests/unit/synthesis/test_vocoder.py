@@ -19,6 +19,8 @@ from voxveil.synthesis.vocoder import Vocoder, VocoderSize, envelope_weights
 from voxveil.training.loop import seeded
 from voxveil.training.outputs import write_trained
 
+pytestmark = pytest.mark.torch
+
 
 def trained_like(channels: int = 8) -> Vocoder:
     """A vocoder whose residual is not zero."""

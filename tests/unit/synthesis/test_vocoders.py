@@ -28,6 +28,8 @@ from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder, load_vocoder
 from voxveil.training.loop import seeded
 from voxveil.training.outputs import write_trained
 
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
+
 SMALL = TrainVocoderParams(
     channels=8, width=4, harmonic_blocks=2, layers=3, discriminator=4, steps=6, batch=2, crop_frames=30
 )
@@ -128,8 +130,7 @@ def test_the_tape_is_the_noise() -> None:
 def test_each_side_of_the_adversarial_loss_moves_its_own_part_only() -> None:
     with seeded(1, "judges"):
         judges, generator = Discriminators(4), torch.nn.Linear(10, 10)
-    real = torch.randn(2, 4_000)
-    drive = torch.randn(2, 400, 10)
+        real, drive = torch.randn(2, 4_000), torch.randn(2, 400, 10)
 
     def gradients(loss: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         loss.backward()

@@ -1,8 +1,7 @@
 """The tables and figures of three papers, measured here and set beside what was published.
 
 :mod:`~voxveil.research.papers.catalogue` lists the items. Each item names a module of this package whose
-``MAKERS`` holds a function ``make(project, options) -> Result``.
-:mod:`~voxveil.research.papers.result` defines ``Result``, :mod:`~voxveil.research.papers.item_page` renders it.
-Metrics and plots come from
-:mod:`voxveil.metrics`.
+``MAKERS`` holds a function ``make(project, options) -> Result``. ``Result`` is defined in
+:mod:`~voxveil.research.papers.result` and rendered by :mod:`~voxveil.research.papers.item_page`. Metrics and
+plots come from :mod:`voxveil.metrics`.
 """

@@ -12,18 +12,11 @@ from voxveil.metrics.data import CountTable
 from voxveil.research.papers.attacks import Chain, Judged, given_attacks, open_chain, warnings_table
 from voxveil.research.papers.result import Cell, Drawn, Number, Options, Result, Source, Table
 from voxveil.research.papers.score_folders import find_systems
-from voxveil.results.report.published import VPC2024, PublishedSystem
+from voxveil.results.report.published import ESTIMATORS, VPC2024
 from voxveil.runtime.errors import InputError
 
-__all__ = ["ESTIMATORS", "MAKERS", "published_value"]
+__all__ = ["MAKERS"]
 
-#: Metric of each estimator -> its attribute of a published system, and its title.
-ESTIMATORS = {
-    "eps_max_pav": ("pav", "PAV"),
-    "eps_max_gauss": ("gauss", "Gaussians"),
-    "eps_max_t": ("t", "t"),
-    "eps_max_rank": ("rank", "rank"),
-}
 _PUBLISHED = Source(
     "published", "Table 3 of the worst-case paper: VoicePrivacy 2024 systems, semi-informed, LibriSpeech"
 )
@@ -80,7 +73,7 @@ def one_system(project: Path, options: Options) -> Result:
     )
     rows: list[list[Cell]] = []
     for metric, title in (("eer", "EER, %"), *((m, f"{t}, nat") for m, (_, t) in ESTIMATORS.items())):
-        values = [published_value(system, metric) for system in VPC2024]
+        values = [system.value(metric) for system in VPC2024]
         published = Number(
             f"published/{metric}",
             float(np.median(values)),
@@ -126,7 +119,7 @@ def _chosen(project: Path, options: Options) -> tuple[Chain, Judged, CountTable]
 def _side_by_side(measured: Sequence[Judged]) -> Table:
     rows: list[tuple[float, list[Cell]]] = []
     for system in VPC2024:
-        values = [(metric, published_value(system, metric)) for metric in ("eer", *ESTIMATORS)]
+        values = [(metric, system.value(metric)) for metric in ("eer", *ESTIMATORS)]
         cells = [
             Number(f"published {system.name}/{metric}", value, "%" if metric == "eer" else "nat", _PUBLISHED,
                    digits=4 if metric == "eer" else 3)
@@ -211,11 +204,6 @@ def _ceilings(measured: Sequence[Judged]) -> list[str]:
     sizes = dict.fromkeys((each.trials["target"], each.trials["nontarget"]) for each in measured)
     by_size = {(each.trials["target"], each.trials["nontarget"]): each.ceiling() for each in measured}
     return [f"{by_size[size].value:.2f} nat for {size[0]} and {size[1]}" for size in sizes]
-
-
-def published_value(system: PublishedSystem, metric: str) -> float:
-    """Return the EER or an estimator's worst case as published."""
-    return float(getattr(system, "eer" if metric == "eer" else ESTIMATORS[metric][0]))
 
 
 def _short(attack: Judged, metric: str) -> str:

@@ -1,3 +1,1 @@
-"""Runs side by side: :mod:`sources` finds them, :mod:`paired` and :mod:`differences` compare,
-:mod:`table` and :mod:`render` show.
-"""
+"""Comparison of runs: paired intervals of differences, one table, and its rendering as text or Markdown."""

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DP_EXTRACTORS", "IDENTIFICATION", "U_ASR", "VPC2024", "PublishedSystem"]
+__all__ = ["DP_EXTRACTORS", "ESTIMATORS", "IDENTIFICATION", "U_ASR", "VPC2024", "PublishedSystem"]
+
+#: Metric of each estimator -> its attribute of a published system, and its title.
+ESTIMATORS = {
+    "eps_max_pav": ("pav", "PAV"),
+    "eps_max_gauss": ("gauss", "Gaussians"),
+    "eps_max_t": ("t", "t"),
+    "eps_max_rank": ("rank", "rank"),
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,10 @@ class PublishedSystem:
     gauss: float
     t: float
     rank: float
+
+    def value(self, metric: str) -> float:
+        """Return the EER in percent, or the worst case in nat of one of :data:`ESTIMATORS`."""
+        return float(getattr(self, "eer" if metric == "eer" else ESTIMATORS[metric][0]))
 
 
 VPC2024 = (

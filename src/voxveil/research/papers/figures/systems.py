@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from voxveil.research.papers.systems import System
+    from voxveil.research.papers.families import System
 
 __all__ = ["Line", "against_epsilon_figure"]
 

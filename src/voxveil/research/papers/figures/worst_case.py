@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from voxveil.metrics.plots import CHANCE, new_figure
 from voxveil.research.papers.attacks import Judged
-from voxveil.research.papers.worst_case import ESTIMATORS, published_value
-from voxveil.results.report.published import PublishedSystem
+from voxveil.results.report.published import ESTIMATORS, PublishedSystem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +57,7 @@ def estimators_figure(measured: Sequence[Judged], published: Sequence[PublishedS
 
 
 def _published(system: PublishedSystem) -> _System:
-    worst = {metric: {"value": published_value(system, metric), "ci95": None} for metric in ESTIMATORS}
+    worst = {metric: {"value": system.value(metric), "ci95": None} for metric in ESTIMATORS}
     return _System(system.eer, system.name, "x", "0.45", 6, (3, 4), worst)
 
 

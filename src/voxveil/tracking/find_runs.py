@@ -1,18 +1,22 @@
-"""Find what a person calls a run: files, a DVC experiment, or a run of an MLflow store."""
+"""Find a run by what a person calls it: files, a DVC experiment, or a run of an MLflow store."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from voxveil.results.report.results import Summary
+from voxveil.results.comparison.run_results import (
+    EVALUATE,
+    RunResults,
+    external_summary,
+    read_results,
+    read_summaries,
+)
 from voxveil.runtime.atomic import read_json
-from voxveil.runtime.done import DONE, require_done
 from voxveil.runtime.dvc_experiments import fetch_outputs, knows
 from voxveil.runtime.errors import InputError
 from voxveil.tracking.client import Tracker
@@ -20,31 +24,10 @@ from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import Store
 
-__all__ = ["RunResults", "compare_url", "experiment_runs", "find_run", "run_url"]
+__all__ = ["compare_url", "experiment_runs", "find_run", "run_url"]
 
-_EVALUATE, _SCORE = "outputs/evaluate", "outputs/score"
+_SCORE = "outputs/score"
 _ID = re.compile(r"[0-9a-f]{32}\Z")
-
-
-@dataclass(frozen=True)
-class RunResults:
-    """One run's results.
-
-    Attributes:
-        label: Heading of its column.
-        origin: Where they came from, for people.
-        systems: ``summary.json`` of each system.
-        scores: Folder with one score output per system, None where they are not at hand.
-        run_id: MLflow run, empty for files.
-        experiment_id: Its MLflow experiment.
-    """
-
-    label: str
-    origin: str
-    systems: tuple[Summary, ...]
-    scores: Path | None = None
-    run_id: str = ""
-    experiment_id: str = ""
 
 
 def find_run(text: str, store: Store, root: Path, scratch: Path) -> RunResults:
@@ -62,11 +45,11 @@ def find_run(text: str, store: Store, root: Path, scratch: Path) -> RunResults:
     """
     path = Path(text)
     if path.exists():
-        return _from_path(text, path)
+        return read_results(text, path)
     if not _ID.match(text) and knows(root, text):
         target = scratch / f"dvc-{len(list(scratch.iterdir()))}"
-        commit = fetch_outputs(root, text, target, (_EVALUATE,), (_SCORE,))
-        found = _from_path(text, target / _EVALUATE)
+        commit = fetch_outputs(root, text, target, (EVALUATE,), (_SCORE,))
+        found = read_results(text, target / EVALUATE)
         return RunResults(text, f"DVC {text} ({commit[:12]})", found.systems, found.scores)
     tracker = connect_to_read(store, f"{text}: no such file or folder and no DVC experiment")
     return _from_mlflow(text, tracker, scratch)
@@ -98,60 +81,6 @@ def compare_url(store: Store, runs: Sequence[RunResults]) -> str:
     return f"{store.shown.rstrip('/')}/#/compare-runs?{query}"
 
 
-def _from_path(text: str, path: Path) -> RunResults:
-    if path.is_file():
-        systems = _from_file(path)
-        beside = path.resolve().parent.parent / "score"
-        return RunResults(text, str(path), systems, beside if beside.is_dir() else None)
-    if (path / _EVALUATE).is_dir():
-        path = path / _EVALUATE
-    if (path / "results.json").is_file():
-        return _from_path(text, path / "results.json")
-    folders = [path] if (path / "summary.json").is_file() else _folders(path)
-    if not folders:
-        raise InputError(
-            f"{path}: no results in it (summary.json, */summary.json, results.json or {_EVALUATE})"
-        )
-    systems = tuple(_summary(folder / "summary.json") for folder in folders)
-    beside = folders[0].resolve().parent.parent / "score"
-    return RunResults(text, str(path), systems, beside if beside.is_dir() else None)
-
-
-def _folders(path: Path) -> list[Path]:
-    return sorted(file.parent for file in path.glob("*/summary.json"))
-
-
-def _summary(path: Path) -> Summary:
-    if (path.parent / DONE).is_file():
-        require_done(path.parent, path.parent.name)
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("format") != 1 or not content.get("attacks"):
-        raise InputError(f"{path}: not the summary of a system (evaluate stage)")
-    return content
-
-
-def _from_file(path: Path) -> tuple[Summary, ...]:
-    content = read_json(path)
-    if isinstance(content, dict) and content.get("format") == 1 and content.get("systems"):
-        return tuple(content["systems"])
-    if isinstance(content, dict) and content.get("format") == 1 and content.get("attacks"):
-        return (content,)
-    if isinstance(content, dict) and {"trials", "metrics", "warnings"} <= content.keys():
-        return (_external(content, path.stem, "not stated", "not stated"),)
-    raise InputError(f"{path}: neither results.json, nor summary.json, nor the JSON of 'voxveil evaluate'")
-
-
-def _external(content: dict[str, Any], name: str, attacker: str, scenario: str) -> Summary:
-    """Return the result of ``voxveil evaluate`` in the form of a summary: it promises nothing it knows of."""
-    attack = {
-        **content,
-        "attacker": attacker,
-        "scenario": scenario,
-        **dict.fromkeys(("enrolment", "trial", "training"), "not stated"),
-    }
-    return {"system": name, "kind": "external", "attacks": [attack]}
-
-
 def _from_mlflow(text: str, tracker: Tracker, scratch: Path) -> RunResults:
     run = _run_of(text, tracker)
     tags, run_id = run.data.tags, str(run.info.run_id)
@@ -159,12 +88,12 @@ def _from_mlflow(text: str, tracker: Tracker, scratch: Path) -> RunResults:
     label = tags.get(f"{PREFIX}exp") or f"{name} {run_id[:8]}".strip()
     role = tags.get(f"{PREFIX}role")
     if role == "run":
-        systems = _from_file(_artifact(tracker, run_id, "report/results.json", scratch))
+        systems = read_summaries(_artifact(tracker, run_id, "report/results.json", scratch))
     elif role == "system":
-        systems = _from_file(_artifact(tracker, run_id, "evaluate/summary.json", scratch))
+        systems = read_summaries(_artifact(tracker, run_id, "evaluate/summary.json", scratch))
     elif f"{PREFIX}evaluate_key" in tags:
         content = read_json(_artifact(tracker, run_id, "evaluate.json", scratch))
-        systems = (_external(content, name, run.data.params["attacker"], run.data.params["scenario"]),)
+        systems = (external_summary(content, name, run.data.params["attacker"], run.data.params["scenario"]),)
     else:
         raise InputError(f"run {text}: holds no results (a training run, or not made by voxveil)")
     origin = f"MLflow run {run_id} at {tracker.store.shown}"

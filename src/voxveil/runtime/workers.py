@@ -1,12 +1,14 @@
-"""Work spread over processes, results in the order asked for."""
+"""Parallel work in threads or in processes; results come in the order of the items."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -14,7 +16,7 @@ from typing import TypeVar
 
 from voxveil.runtime.errors import VoxveilError
 
-__all__ = ["WorkerError", "in_processes"]
+__all__ = ["WorkerError", "in_order", "in_processes"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -26,6 +28,38 @@ class WorkerError(VoxveilError):
     """A worker process ended by itself."""
 
     exit_code = 1
+
+
+def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
+    """Yield ``function(item)`` for each item, in order, computed by a few threads.
+
+    Torch computes each item with one thread: utterances are small and independent, so threads of
+    its own would only get in the way, and a result does not depend on how many there are.
+
+    At most twice as many results as threads wait to be taken, so memory does not grow with the
+    number of items. An error ends the iteration where its item stands.
+
+    Args:
+        function: Independent of the other items; spends its time outside the interpreter lock.
+        items: Taken lazily.
+        threads: Number of threads; 0 = one per core.
+    """
+    workers = threads or os.cpu_count() or 1
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[_Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def in_processes(
