@@ -6,6 +6,7 @@ import io
 import math
 import subprocess
 import sys
+import warnings
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -202,6 +203,11 @@ def test_bfloat16_is_for_the_gpu_or_what_a_cpu_may_compute_in_it() -> None:
     with precision(True, torch.device("cpu"), cpu=True):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     assert isinstance(precision(False, torch.device("cuda")), nullcontext)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no GPU here
+        asked = precision(True, torch.device("cuda"))
+    assert isinstance(asked, torch.autocast)
+    assert (asked.device, asked.fast_dtype) == ("cuda", torch.bfloat16)
     if torch.cuda.is_available():
         with precision(True, torch.device("cuda")):
             assert (torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")).dtype == torch.bfloat16

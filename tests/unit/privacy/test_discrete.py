@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -104,16 +104,25 @@ def test_bernoulli_exp_has_its_probability(numerator: int) -> None:
 def test_the_epsilon_spent_is_at_most_the_one_claimed_and_hardly_less(
     epsilon: float, sensitivity: int
 ) -> None:
-    try:
-        rate = rate_for(epsilon, sensitivity)
-    except PrivacyError as error:
-        assert "too small" in str(error)
-        assert Fraction(epsilon) / sensitivity * 2**56 < 2**10
-        return
+    rate = rate_for(epsilon, sensitivity)
     spent = rate.value * sensitivity
     assert spent <= Fraction(epsilon)
     assert spent >= Fraction(epsilon) * (1 - Fraction(1, 1000))
     assert 0 < rate.numerator < 2**62 and 1 <= rate.denominator_bits <= 56
+
+
+@given(st.floats(2.0**-90, 2.0**-46), st.integers(1, 2**24))
+@example(2.0**-46, 1)
+@example(math.nextafter(2.0**-46, 0), 1)
+@settings(deadline=None)
+def test_an_epsilon_is_refused_where_its_rate_has_less_than_ten_bits(
+    epsilon: float, sensitivity: int
+) -> None:
+    if Fraction(epsilon) / sensitivity * 2**56 >= 2**10:
+        assert rate_for(epsilon, sensitivity).numerator >= 2**10
+    else:
+        with pytest.raises(PrivacyError, match="too small"):
+            rate_for(epsilon, sensitivity)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=20), st.integers(1, 30))
