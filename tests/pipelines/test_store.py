@@ -8,10 +8,11 @@ import pytest
 from s3_server import Store
 
 from voxveil.kubeflow.fan_in import collect, location
-from voxveil.kubeflow.store import Location, check_reachable, fetch, parse_location
+from voxveil.kubeflow.store import check_reachable, fetch, parse_location
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.done import finish
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import S3Uri
 
 pytest.importorskip("boto3", reason="needs the data extra")
 
@@ -105,15 +106,18 @@ def test_what_is_missing_is_said_before_any_work(clean: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("uri", "place"),
     [
-        ("s3://b/a/k", Location("b", "a/k")),
-        ("s3://b/a/k/?region=x", Location("b", "a/k", "", "x")),
-        ("minio://b/k?endpoint=host:9000&disableSSL=true", Location("b", "k", "http://host:9000")),
-        ("minio://b/k?endpoint=https://host", Location("b", "k", "https://host")),
+        ("s3://b/a/k", S3Uri("b", "a/k")),
+        ("s3://b/a/k/?region=x", S3Uri("b", "a/k", "", "x")),
+        (
+            "minio://b/k?endpoint=host:9000&disableSSL=true",
+            S3Uri("b", "k", "http://host:9000", scheme="minio"),
+        ),
+        ("minio://b/k?endpoint=https://host", S3Uri("b", "k", "https://host", scheme="minio")),
         ("/a/b", None),
         ("file:///a/b", None),
     ],
 )
-def test_locations(uri: str, place: Location | None) -> None:
+def test_locations(uri: str, place: S3Uri | None) -> None:
     assert parse_location(uri) == place
 
 
@@ -121,8 +125,8 @@ def test_locations(uri: str, place: Location | None) -> None:
     ("uri", "text"),
     [
         ("gs://b/k", "must be a path or a URI of s3, minio or file, got gs"),
-        ("s3://bucket", "must be s3://BUCKET/KEY"),
-        ("s3:///key", "must be s3://BUCKET/KEY"),
+        ("s3://bucket", "must be s3://BUCKET/PREFIX"),
+        ("s3:///key", "must be s3://BUCKET/PREFIX"),
         ("s3://b/k?anonymous=true", "unknown option 'anonymous'; known: "),
     ],
 )

@@ -45,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
         print(locate_model(args.model, args.system))
         return 0
     from voxveil.anonymize.bundle import read_bundle
-    from voxveil.tracking.models.places import S3Place
+    from voxveil.runtime.s3 import S3Uri
     from voxveil.tracking.models.registering import register_model
     from voxveil.tracking.models.storing import dvc_address, upload
     from voxveil.tracking.store import resolve_store
 
     read_bundle(args.folder)
-    address = upload(args.folder, S3Place.parse(args.to)) if args.to else dvc_address(args.folder)
+    address = upload(args.folder, S3Uri.parse(args.to, name="--to")) if args.to else dvc_address(args.folder)
     store = resolve_store()
     version = register_model(args.folder, args.name, address, store, args.alias)
     alias = f", alias {args.alias}" if args.alias else ""

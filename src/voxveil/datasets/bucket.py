@@ -1,4 +1,4 @@
-"""The bucket behind dataset versions: there, versioned, cleaned up by a rule, readable and writable."""
+"""Creation and verification of the dataset bucket: versioning, lifecycle rule, read and write access."""
 
 from __future__ import annotations
 
@@ -7,46 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from voxveil.runtime.errors import DataError, InputError, one_line
-from voxveil.runtime.s3 import s3_client, s3_endpoint
+from voxveil.runtime.errors import DataError, one_line
+from voxveil.runtime.s3 import s3_client, s3_endpoint, s3_error_code, s3_reason
 
-__all__ = ["Bucket", "parse_location"]
+__all__ = ["Bucket"]
 
 T = TypeVar("T")
 
-#: What a server's code means, in the words of the person who typed the command.
-_MEANING = {
-    "InvalidAccessKeyId": "the access key is not known there",
-    "SignatureDoesNotMatch": "the secret key does not fit the access key",
-    "ExpiredToken": "the session token has expired",
-    "InvalidToken": "the session token is not valid",
-    "AccessDenied": "no permission",
-    "AllAccessDisabled": "no permission",
-    "403": "no permission, or wrong keys",
-    "AuthorizationHeaderMalformed": "wrong region",
-    "IllegalLocationConstraintException": "wrong region",
-    "PermanentRedirect": "wrong region or endpoint",
-    "301": "wrong region or endpoint",
-    "InvalidBucketName": "not a valid bucket name",
-    "BucketAlreadyExists": "the bucket belongs to somebody else",
-    "NotImplemented": "the server cannot do this",
-    "500": "the server fails, or does not speak S3",
-    "503": "the server is overloaded or away",
-    "RequestTimeTooSkewed": "the clocks differ too much",
-}
 _ABSENT = {"NoSuchBucket", "404"}
-
-
-def parse_location(location: str) -> tuple[str, str]:
-    """Return bucket and prefix (without slashes at its ends) of ``s3://BUCKET/PREFIX``.
-
-    Raises:
-        InputError: It is of another form.
-    """
-    bucket, _, prefix = location.removeprefix("s3://").partition("/")
-    if not location.startswith("s3://") or not bucket or not prefix.strip("/") or "?" in location:
-        raise InputError(f"--remote {location}: must be s3://BUCKET/PREFIX")
-    return bucket, prefix.strip("/")
 
 
 @dataclass(frozen=True)
@@ -112,7 +80,7 @@ class Bucket:
             # Not HeadBucket: its answer has no body, and so no reason for a refusal.
             client.list_objects_v2(Bucket=self.bucket, Prefix=f"{self.prefix}/", MaxKeys=1)
         except Exception as error:
-            if _code(error) in _ABSENT:
+            if s3_error_code(error) in _ABSENT:
                 return False
             raise
         return True
@@ -173,7 +141,7 @@ class Bucket:
         try:
             return list(client.get_bucket_lifecycle_configuration(Bucket=self.bucket).get("Rules", []))
         except Exception as error:
-            if _code(error) == "NoSuchLifecycleConfiguration":
+            if s3_error_code(error) == "NoSuchLifecycleConfiguration":
                 return []
             raise
 
@@ -202,30 +170,4 @@ class Bucket:
             of_boto = type(error).__module__.partition(".")[0] in ("botocore", "boto3", "urllib3")
             if not of_boto and not isinstance(error, OSError | ValueError):
                 raise
-            raise DataError(f"{self.shown}: cannot {what} it: {_reason(error)}") from None
-
-
-def _code(error: Exception) -> str:
-    response = getattr(error, "response", None)
-    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
-
-
-def _reason(error: Exception) -> str:
-    name, code = type(error).__name__, _code(error)
-    if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
-        return "no keys; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put them into .dvc/config.local"
-    if name in (
-        "EndpointConnectionError",
-        "ConnectTimeoutError",
-        "ConnectionClosedError",
-        "ReadTimeoutError",
-    ):
-        return f"wrong endpoint, or the server is away ({one_line(error)})"
-    if name in ("SSLError", "ProxyConnectionError", "InvalidEndpointDiscoveryConfigurationError"):
-        return f"wrong endpoint ({one_line(error)})"
-    if name in ("InvalidRegionError",):
-        return f"wrong region ({one_line(error)})"
-    if name == "ResponseParserError":
-        return "wrong endpoint, the server does not speak S3"
-    meaning = _MEANING.get(code)
-    return f"{meaning} ({one_line(error)})" if meaning else one_line(error) or name
+            raise DataError(f"{self.shown}: cannot {what} it: {s3_reason(error)}") from None

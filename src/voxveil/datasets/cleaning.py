@@ -7,13 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from voxveil.datasets.bucket import parse_location
 from voxveil.datasets.git import git, refs
 from voxveil.datasets.holdings import Holding, holding_refs
 from voxveil.datasets.mlflow_runs import FoundModel, Tracked, delete_found
 from voxveil.runtime.dvc_program import dvc
 from voxveil.runtime.errors import DataError, VoxveilError, one_line
-from voxveil.runtime.s3 import s3_client, s3_endpoint
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_fault
 from voxveil.tracking.store import Store
 
 __all__ = [
@@ -99,18 +98,19 @@ def delete_bytes(model: FoundModel) -> str:
     """
     if not model.address.startswith("s3://"):
         return "version deleted"
-    bucket, prefix = parse_location(model.address)
+    address = S3Uri.parse(model.address)
     try:
         client = s3_client()
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
+        pages = client.get_paginator("list_objects_v2").paginate(
+            Bucket=address.bucket, Prefix=address.key("")
+        )
         keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
         for key in keys:
-            client.delete_object(Bucket=bucket, Key=key)
+            client.delete_object(Bucket=address.bucket, Key=key)
     except VoxveilError:
         raise
     except Exception as error:  # botocore's faults have no common base
-        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
-        raise DataError(f"{model.address}{where}: cannot be deleted ({one_line(error)})") from None
+        raise DataError(s3_fault(model.address, "deleted", error)) from None
     return f"{len(keys)} objects of {model.address} deleted, version deleted"
 
 

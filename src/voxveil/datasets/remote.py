@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.datasets.bucket import Bucket, parse_location
+from voxveil.datasets.bucket import Bucket
 from voxveil.datasets.git import git
 from voxveil.runtime.dvc_program import dvc, require_dvc
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import S3Uri
 
 __all__ = ["Settings", "set_up"]
 
@@ -49,8 +50,8 @@ def set_up(root: Path, settings: Settings) -> list[str]:
         DataError: The bucket cannot be used, in one line.
     """
     require_dvc()
-    bucket_name, prefix = parse_location(settings.location)
-    url = f"s3://{bucket_name}/{prefix}"
+    location = S3Uri.parse(settings.location, name="--remote")
+    url = str(location)
     for option, days in (("--deleted-days", settings.deleted_days), ("--upload-days", settings.upload_days)):
         if days < 1:
             raise InputError(f"{option} {days}: must be at least 1")
@@ -70,7 +71,11 @@ def set_up(root: Path, settings: Settings) -> list[str]:
     if there != url:
         raise InputError(f"remote {settings.name}: is {there} already; give another --name")
     bucket = Bucket(
-        bucket_name, prefix, settings.endpoint, settings.region, _keys(_remotes(root, "local"), settings.name)
+        location.bucket,
+        location.prefix,
+        settings.endpoint,
+        settings.region,
+        _keys(_remotes(root, "local"), settings.name),
     )
     client = bucket.client()
     made = bucket.ensure(client)
@@ -79,8 +84,8 @@ def set_up(root: Path, settings: Settings) -> list[str]:
     bucket.probe(client)
     _configure(root, settings, url)
     return [
-        f"bucket {bucket_name}: {'made' if made else 'is there'}, versioning on",
-        f"lifecycle of {prefix}/: deleted objects go after {settings.deleted_days} days,"
+        f"bucket {location.bucket}: {'made' if made else 'is there'}, versioning on",
+        f"lifecycle of {location.prefix}/: deleted objects go after {settings.deleted_days} days,"
         f" unfinished uploads after {settings.upload_days}",
         "probe: written, read back, removed",
         f"DVC remote {settings.name} = {url} (default), in .dvc/config",

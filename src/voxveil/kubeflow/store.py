@@ -1,71 +1,37 @@
 """Read a finished output from where Kubeflow keeps artifacts: a folder or an S3 store.
 
-Credentials, region and endpoint come from the standard AWS_* variables; an endpoint, a region
-and the path style may also stand in the query of the URI, where Kubeflow's pipeline root puts
-them. The query is never part of a key.
+Addresses, credentials, region and endpoint: :mod:`voxveil.runtime.s3`.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import parse_qs
 
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.s3 import s3_client, s3_endpoint, s3_session
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint, s3_reason, s3_session
 
-__all__ = ["Location", "check_reachable", "fetch", "parse_location", "seen_from"]
+__all__ = ["check_reachable", "fetch", "parse_location", "seen_from"]
 
+#: Schemes of Kubeflow's artifact stores.
 _SCHEMES = ("s3", "minio")
-_OPTIONS = {"endpoint", "region", "disableSSL", "s3ForcePathStyle", "use_path_style", "awssdk"}
 
 
-@dataclass(frozen=True)
-class Location:
-    """A prefix in an S3 store.
-
-    Attributes:
-        bucket: Name of the bucket.
-        key: Prefix of all keys, without a slash at the end.
-        endpoint: URL of the server, empty for AWS.
-        region: Region, empty to take AWS_REGION or the configured one.
-    """
-
-    bucket: str
-    key: str
-    endpoint: str = ""
-    region: str = ""
-
-
-def parse_location(uri: str) -> Location | None:
-    """Return the place of an ``s3://`` or ``minio://`` URI; None for a local path.
+def parse_location(uri: str) -> S3Uri | None:
+    """Return the address of an ``s3://`` or ``minio://`` URI; None for a local path.
 
     Raises:
-        InputError: Another scheme, no bucket or key, or an unknown option in the query.
+        InputError: Another scheme, no bucket or prefix, or an unknown option in the query.
     """
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return None
-    if scheme == "file":
+    scheme, separator, _ = uri.partition("://")
+    if not separator or scheme == "file":
         return None
     if scheme not in _SCHEMES:
         raise InputError(f"{uri}: must be a path or a URI of {', '.join(_SCHEMES)} or file, got {scheme}")
-    address, _, query = rest.partition("?")
-    bucket, _, key = address.partition("/")
-    key = key.strip("/")
-    if not bucket or not key:
-        raise InputError(f"{uri}: must be {scheme}://BUCKET/KEY")
-    options = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
-    unknown = sorted(set(options) - _OPTIONS)
-    if unknown:
-        raise InputError(f"{uri}: unknown option {unknown[0]!r}; known: {', '.join(sorted(_OPTIONS))}")
-    endpoint = options.get("endpoint", "")
-    if endpoint and "://" not in endpoint:
-        endpoint = f"{'http' if options.get('disableSSL') == 'true' else 'https'}://{endpoint}"
-    return Location(bucket, key, endpoint, options.get("region", ""))
+    return S3Uri.parse(uri, schemes=_SCHEMES, query=True)
 
 
 def seen_from(uri: str, endpoint: str) -> str:
@@ -73,8 +39,7 @@ def seen_from(uri: str, endpoint: str) -> str:
     place = parse_location(uri) if endpoint else None
     if place is None:
         return uri
-    region = f"&region={place.region}" if place.region else ""
-    return f"{uri.partition('://')[0]}://{place.bucket}/{place.key}?endpoint={endpoint}{region}"
+    return str(replace(place, endpoint=endpoint))
 
 
 def check_reachable(uri: str) -> None:
@@ -113,7 +78,7 @@ def fetch(uri: str, folder: Path) -> None:
             raise InputError(f"{uri}: no such folder")
         shutil.copytree(source, folder)
         return
-    import botocore.exceptions
+    from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         client = s3_client(endpoint=place.endpoint, region=place.region, connect_timeout=10, attempts=5)
@@ -123,14 +88,14 @@ def fetch(uri: str, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             client.download_file(place.bucket, key, str(target))
             count += 1
-    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
-        raise InputError(f"{uri}: cannot be read ({' '.join(str(error).split())})") from None
+    except (BotoCoreError, ClientError) as error:
+        raise InputError(f"{uri}: cannot be read ({s3_reason(error)})") from None
     if not count:
         raise InputError(f"{uri}: nothing is stored there")
 
 
-def _objects(client: Any, place: Location, uri: str) -> Iterator[tuple[str, str]]:
-    prefix = f"{place.key}/"
+def _objects(client: Any, place: S3Uri, uri: str) -> Iterator[tuple[str, str]]:
+    prefix = place.key("")
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=prefix):
         for item in page.get("Contents", []):
             relative = item["Key"].removeprefix(prefix)

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from voxveil.runtime.errors import MissingExtraError, PrivacyError
+from voxveil.runtime.errors import InputError, MissingExtraError, PrivacyError
 from voxveil.runtime.project import project_root
-from voxveil.runtime.s3 import s3_client, s3_endpoint
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_fault, s3_status
 
 __all__ = ["FolderRegister", "Register", "S3Register", "open_register", "register_location"]
 
@@ -160,12 +160,13 @@ class S3Register:
     """
 
     def __init__(self, location: str) -> None:
-        bucket, _, prefix = location.removeprefix("s3://").partition("/")
-        if not bucket or "?" in location:
-            raise PrivacyError(f"register {location}: must be s3://BUCKET/PREFIX; nothing was released")
+        try:
+            address = S3Uri.parse(location, name="register", whole_bucket=True)
+        except InputError as error:
+            raise PrivacyError(f"{error}; nothing was released") from None
         self.location = location
-        self._bucket = bucket
-        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._bucket = address.bucket
+        self._prefix = address.key("")
         self._client: Any = None
 
     def create(self, name: str, content: bytes) -> None:
@@ -184,7 +185,7 @@ class S3Register:
             raise
         except Exception as error:
             # A repeated request whose first try had succeeded is refused as well: read it back.
-            if _status(error) not in (409, 412):
+            if s3_status(error) not in (409, 412):
                 raise PrivacyError(f"{self._failure(error, 'written')}; nothing was released") from None
         try:
             stored = self._get(key)
@@ -237,17 +238,7 @@ class S3Register:
         return self._client
 
     def _failure(self, error: Exception, what: str) -> str:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
-        return f"register {self.location}{where}: cannot be {what} ({reason})"
-
-
-def _status(error: Exception) -> int | None:
-    response = getattr(error, "response", None)
-    if not isinstance(response, dict):
-        return None
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return status if isinstance(status, int) else None
+        return s3_fault(f"register {self.location}", what, error)
 
 
 def _is_object(name: str) -> bool:

@@ -12,8 +12,8 @@ import pytest
 
 from made_datasets import shell
 from voxveil.cli.main import main
-from voxveil.datasets.bucket import parse_location
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import S3Uri
 
 
 @dataclass
@@ -150,6 +150,6 @@ def test_secrets_that_git_keeps_stop_it(
 
 
 def test_locations() -> None:
-    assert parse_location("s3://speech/a/b/") == ("speech", "a/b")
+    assert S3Uri.parse("s3://speech/a/b/") == S3Uri("speech", "a/b")
     with pytest.raises(InputError):
-        parse_location("s3://speech/a?b")
+        S3Uri.parse("s3://speech/a?b")

@@ -6,7 +6,8 @@ import pytest
 
 from voxveil.anonymize.bundle import parse_sums
 from voxveil.runtime.errors import InputError
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
+from voxveil.runtime.s3 import S3Uri
+from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, parse_place
 from voxveil.tracking.models.storing import _without_credentials
 
 SHA = "ab" * 32
@@ -38,7 +39,7 @@ def test_a_path_is_a_path() -> None:
     assert parse_place("./models:/x") is None
 
 
-@pytest.mark.parametrize("address", [S3Place("b", "p/q"), DVCPlace("/data/x", COMMIT, "models/anon")])
+@pytest.mark.parametrize("address", [S3Uri("b", "p/q"), DVCPlace("/data/x", COMMIT, "models/anon")])
 def test_a_pointer_reads_back(address) -> None:
     pointer = Pointer("anon", SHA, address, 12)
     assert Pointer.from_json(pointer.to_json(), "here") == pointer
@@ -49,7 +50,7 @@ def test_a_pointer_reads_back(address) -> None:
     [{"format": 2}, {"sha256sums": "short"}, {"address": 3}, {"address": "file:///etc"}, {"bytes": "many"}],
 )
 def test_a_wrong_pointer_is_refused(change: dict) -> None:
-    content = {**Pointer("anon", SHA, S3Place("b", "p"), 12).to_json(), **change}
+    content = {**Pointer("anon", SHA, S3Uri("b", "p"), 12).to_json(), **change}
     with pytest.raises(InputError):
         Pointer.from_json(content, "pointer.json")
 

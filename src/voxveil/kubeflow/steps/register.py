@@ -16,9 +16,9 @@ from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.steps.gate import ALIASES
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.client import connect
 from voxveil.tracking.mlflow_names import PREFIX, short
-from voxveil.tracking.models.places import S3Place
 from voxveil.tracking.models.registering import register_model
 from voxveil.tracking.models.storing import upload
 from voxveil.tracking.models.versions import find_alias, move_alias, tag_version
@@ -31,7 +31,7 @@ def run(call: StepCall) -> StepResult:
     """Upload, register, tag, and move the alias where the gate promoted."""
     decision = _decision(call.inputs["decision"], call.key)
     name, store = call.text("registered_model"), resolve_store()
-    address = upload(call.inputs["model"], S3Place.parse(call.text("model_store")))
+    address = upload(call.inputs["model"], S3Uri.parse(call.text("model_store")))
     version = register_model(call.inputs["model"], name, address, store)
     tags = {
         "gate": "promoted" if decision["promote"] else "kept",

@@ -16,8 +16,8 @@ from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.done import DONE, file_sha256
 from voxveil.runtime.dvc_experiments import fetch_outputs
 from voxveil.runtime.errors import IncompleteInputError, InputError, MissingExtraError
-from voxveil.runtime.s3 import s3_client, s3_endpoint
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, S3Place, parse_place
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_fault
+from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, parse_place
 
 __all__ = ["cache_root", "locate_model"]
 
@@ -101,7 +101,7 @@ def _fetch(pointer: Pointer, folder: Path) -> None:
         )
 
 
-def _from_s3(place: S3Place, sums: bytes, folder: Path) -> None:
+def _from_s3(place: S3Uri, sums: bytes, folder: Path) -> None:
     client = s3_client()
     for name, digest in parse_sums(sums.decode("utf-8", "replace"), f"{place}/{SUMS}").items():
         data = _get(place, name, client)
@@ -125,7 +125,7 @@ def _from_dvc(place: DVCPlace, folder: Path) -> None:
         )
 
 
-def _s3_bundle(place: S3Place, system: str | None) -> tuple[S3Place, bytes]:
+def _s3_bundle(place: S3Uri, system: str | None) -> tuple[S3Uri, bytes]:
     """Return the prefix that holds the bundle, and its SHA256SUMS."""
     client = s3_client()
     chosen = place if system is None else place.below(system)
@@ -137,7 +137,7 @@ def _s3_bundle(place: S3Place, system: str | None) -> tuple[S3Place, bytes]:
         raise InputError(f"--model {chosen}: not a model bundle (no {SUMS}){held}") from None
 
 
-def _systems(place: S3Place, client: Any) -> list[str]:
+def _systems(place: S3Uri, client: Any) -> list[str]:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -155,18 +155,15 @@ def _systems(place: S3Place, client: Any) -> list[str]:
         return []
 
 
-def _get(place: S3Place, name: str, client: Any) -> bytes:
+def _get(place: S3Uri, name: str, client: Any) -> bytes:
     try:
         return bytes(client.get_object(Bucket=place.bucket, Key=place.key(name))["Body"].read())
     except MissingExtraError:
         raise
     except Exception as error:
-        code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
-        if code in ("NoSuchKey", "404"):
+        if s3_error_code(error) in ("NoSuchKey", "404"):
             raise IncompleteInputError(f"{place}/{name}: missing") from None
-        reason = " ".join(str(error).split()) or type(error).__name__
-        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
-        raise InputError(f"{place}/{name}{where}: cannot be read ({reason})") from None
+        raise InputError(s3_fault(f"{place}/{name}", "read", error)) from None
 
 
 def _resolve(place: RegistryPlace) -> Pointer:

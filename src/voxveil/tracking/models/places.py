@@ -8,42 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.s3 import S3Uri
 
-__all__ = ["DVCPlace", "Pointer", "RegistryPlace", "S3Place", "parse_place"]
+__all__ = ["DVCPlace", "Pointer", "RegistryPlace", "parse_place"]
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class S3Place:
-    """``s3://BUCKET/PREFIX``."""
-
-    bucket: str
-    prefix: str
-
-    @staticmethod
-    def parse(text: str) -> S3Place:
-        """Read ``s3://BUCKET/PREFIX``.
-
-        Raises:
-            InputError: Not of this form.
-        """
-        bucket, _, prefix = text.removeprefix("s3://").partition("/")
-        if not bucket or not prefix.strip("/") or any(sign in text for sign in "?#"):
-            raise InputError(f"{text}: must be s3://BUCKET/PREFIX")
-        return S3Place(bucket, prefix.strip("/"))
-
-    def key(self, name: str) -> str:
-        """Return the key of a file of the bundle."""
-        return f"{self.prefix}/{name}"
-
-    def below(self, name: str) -> S3Place:
-        """Return the prefix ``name`` under this one."""
-        return S3Place(self.bucket, self.key(name))
-
-    def __str__(self) -> str:
-        return f"s3://{self.bucket}/{self.prefix}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +78,7 @@ class Pointer:
 
     system: str
     digest: str
-    address: S3Place | DVCPlace
+    address: S3Uri | DVCPlace
     size: int
 
     def to_json(self) -> dict[str, Any]:
@@ -140,18 +110,18 @@ class Pointer:
             or not isinstance(size, int)
         ):
             raise InputError(f"{where}: not a valid pointer")
-        place = S3Place.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
+        place = S3Uri.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
         return Pointer(system, digest, place, size)
 
 
-def parse_place(text: str) -> S3Place | RegistryPlace | None:
+def parse_place(text: str) -> S3Uri | RegistryPlace | None:
     """Return what ``--model`` names, None for a local path.
 
     Raises:
         InputError: It has a scheme, but none that is known, or is malformed.
     """
     if text.startswith("s3://"):
-        return S3Place.parse(text)
+        return S3Uri.parse(text)
     if text.startswith("models:"):
         return RegistryPlace.parse(text)
     if "://" in text:

@@ -14,9 +14,10 @@ from voxveil.anonymize.bundle import SUMS, Bundle, parse_sums, read_bundle
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.client import Tracker, common_tags, connect
 from voxveil.tracking.mlflow_names import PREFIX
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, S3Place
+from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace
 from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import Store
 
@@ -26,9 +27,7 @@ _ARTIFACTS = "model"
 _POINTER = "pointer.json"
 
 
-def register_model(
-    folder: Path, name: str, address: S3Place | DVCPlace, store: Store, alias: str = ""
-) -> str:
+def register_model(folder: Path, name: str, address: S3Uri | DVCPlace, store: Store, alias: str = "") -> str:
     """Register the bundle in ``folder`` and return the version.
 
     Args:

@@ -9,14 +9,14 @@ from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError, MissingExtraError
 from voxveil.runtime.git import ask_git
-from voxveil.runtime.s3 import s3_client, s3_endpoint
-from voxveil.tracking.models.places import DVCPlace, S3Place
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint
+from voxveil.tracking.models.places import DVCPlace
 from voxveil.tracking.store import warn
 
 __all__ = ["dvc_address", "upload"]
 
 
-def upload(folder: Path, prefix: S3Place) -> S3Place:
+def upload(folder: Path, prefix: S3Uri) -> S3Uri:
     """Copy a bundle to ``PREFIX/DIGEST`` and return that; SHA256SUMS goes last, so a part is never a bundle.
 
     Raises:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from voxveil.runtime.s3 import S3Uri, s3_reason, s3_status
 from voxveil.tracking.servers.settings import ServerSettings, StackError, setting
 
 __all__ = ["PasswordError", "prepare_bucket", "probe", "server_command", "server_environment", "serve"]
@@ -100,7 +101,7 @@ def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patienc
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
-    bucket = settings.artifacts.removeprefix("s3://").partition("/")[0]
+    bucket = S3Uri.parse(settings.artifacts, whole_bucket=True).bucket
     endpoint = environ.get("MLFLOW_S3_ENDPOINT_URL") or environ.get("AWS_ENDPOINT_URL")
     client = boto3.client(
         "s3",
@@ -121,21 +122,21 @@ def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patienc
             client.head_bucket(Bucket=bucket)
             return
         except ClientError as error:
-            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            status = s3_status(error)
             if status != 404 and (status is None or status < 500):
                 where = endpoint or "AWS"
                 raise StackError(f"bucket {bucket} at {where}: refused (status {status})") from None
-            reason = str(error)
+            reason = s3_reason(error)
             if status == 404:
                 try:
                     client.create_bucket(Bucket=bucket)
                     return
                 except (BotoCoreError, ClientError) as again:
-                    reason = str(again)
+                    reason = s3_reason(again)
         except BotoCoreError as error:
-            reason = str(error)
+            reason = s3_reason(error)
         if time.monotonic() > until:
-            raise StackError(f"bucket {bucket} at {endpoint or 'AWS'}: {' '.join(reason.split())}")
+            raise StackError(f"bucket {bucket} at {endpoint or 'AWS'}: {reason}")
         time.sleep(1)
 
 

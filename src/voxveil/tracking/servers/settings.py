@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from voxveil.runtime.errors import VoxveilError
+from voxveil.runtime.errors import InputError, VoxveilError
+from voxveil.runtime.s3 import S3Uri
 
 __all__ = ["AUTH_SCHEMA", "ServerSettings", "StackError"]
 
@@ -59,8 +60,10 @@ class ServerSettings:
         Raises:
             StackError: Naming the variable.
         """
-        if not self.artifacts.startswith("s3://"):
-            raise StackError(f"VOXVEIL_ARTIFACTS must be s3://BUCKET/PREFIX, got {self.artifacts!r}")
+        try:
+            S3Uri.parse(self.artifacts, name="VOXVEIL_ARTIFACTS", whole_bucket=True)
+        except InputError as error:
+            raise StackError(str(error)) from None
         if len(self.admin_password) < _SHORTEST_PASSWORD:
             raise StackError(
                 f"MLFLOW_AUTH_ADMIN_PASSWORD: must have {_SHORTEST_PASSWORD} characters or more,"
