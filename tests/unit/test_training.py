@@ -17,8 +17,8 @@ torch = pytest.importorskip("torch")
 from torch import nn
 
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.progress import Progress
 from voxveil.runtime.seeding import stream
+from voxveil.runtime.terminal import Progress
 from voxveil.training.checkpoint import load_model, model_bytes
 from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded
 from voxveil.training.stopping import EarlyStopping

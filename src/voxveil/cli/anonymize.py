@@ -31,7 +31,7 @@ from voxveil.privacy.register import Register, open_register
 from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.errors import InputError, PrivacyError
-from voxveil.runtime.progress import Progress
+from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_order
 from voxveil.tracking.models.fetching import locate_model
 

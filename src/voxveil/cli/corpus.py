@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(folder: Path, verbose: bool) -> int:
     from voxveil.corpus.checking import audio_files, check_file
-    from voxveil.runtime.progress import Progress
+    from voxveil.runtime.terminal import Progress
 
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -99,7 +99,7 @@ def _fetch(out: Path, subsets: list[str], url: str | None) -> int:
 
 
 def _megabytes(name: str) -> Callable[[int, int], None]:
-    from voxveil.runtime.progress import Progress
+    from voxveil.runtime.terminal import Progress
 
     shown: list[Progress] = []
 
@@ -118,7 +118,7 @@ def _speak(out: Path, params_path: Path) -> int:
     from voxveil.corpus.librispeech import write_librispeech
     from voxveil.corpus.opening import EMBEDDED, open_source
     from voxveil.runtime.atomic import whole_directory
-    from voxveil.runtime.progress import Progress
+    from voxveil.runtime.terminal import Progress
 
     params = load_params(params_path)
     source = open_source(params.prepare, params.base.seed)

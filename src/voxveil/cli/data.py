@@ -266,7 +266,7 @@ def _next(paths: str, message: str) -> None:
 
 
 def _report(total: int) -> Callable[[int], None]:
-    from voxveil.runtime.progress import Progress
+    from voxveil.runtime.terminal import Progress
 
     return Progress("data", total, "utterance").update
 

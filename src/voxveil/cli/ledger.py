@@ -18,6 +18,7 @@ from voxveil.privacy.totals import speaker_totals, utterance_totals
 from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.runtime.atomic import dump_json
 from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -286,6 +287,4 @@ def _text(value: Any) -> str:
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     cells = [list(header), *([_text(value) for value in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    for row in cells:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    print("\n".join(align_columns(cells)))

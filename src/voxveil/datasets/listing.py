@@ -10,6 +10,7 @@ from voxveil.datasets.changes import Changes
 from voxveil.datasets.face import Row
 from voxveil.datasets.history import Version
 from voxveil.runtime.atomic import dump_json
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["print_changes", "print_json", "print_table", "table"]
 
@@ -21,9 +22,7 @@ _SHOWN = 20
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return columns of text, aligned."""
     cells = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in cells)
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in align_columns(cells))
 
 
 def print_table(versions: Sequence[Version]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from voxveil.metrics.catalogue import METRICS
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["format_result"]
 
@@ -47,11 +48,7 @@ def format_result(result: Mapping[str, Any]) -> str:
         rows.append(
             (name, value, entry["unit"], bounds, _bounds(entry["null95"]), direction, "; ".join(notes))
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    lines.append("")
+    lines += [*align_columns(rows), ""]
     lines += list(reasons)
     lines += [f"undefined: {', '.join(names)}: {reason}" for reason, names in undefined.items()]
     lines += [f"warning {warning['code']}: {warning['text']}" for warning in result["warnings"]]

@@ -28,7 +28,7 @@ from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.features.speaker.targets import Source
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
-from voxveil.runtime.progress import Progress
+from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_order
 from voxveil.stages.context import StageContext
 from voxveil.synthesis.corpus import corpus_facts

@@ -30,7 +30,7 @@ from voxveil.corpus.split import SplitWriter, Utterance
 from voxveil.corpus.trials import draw_trials, enough_utterances, write_trials
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.progress import Progress
+from voxveil.runtime.terminal import Progress
 from voxveil.stages.context import StageContext
 from voxveil.stages.prepare_pool import Bad, Prepared, prepared
 

@@ -20,7 +20,7 @@ from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
 from voxveil.features.speaker.clips import MINIMUM_SAMPLES
 from voxveil.runtime.errors import InputError, ParamsError
-from voxveil.runtime.progress import Progress
+from voxveil.runtime.terminal import Progress
 from voxveil.stages.context import StageContext
 
 __all__ = ["run"]

@@ -9,7 +9,7 @@ from voxveil.features.speaker.clips import MINIMUM_SAMPLES
 from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy
 from voxveil.features.speaker.train import train_encoder
 from voxveil.runtime.atomic import write_json
-from voxveil.runtime.progress import Progress
+from voxveil.runtime.terminal import Progress
 from voxveil.stages.context import StageContext
 from voxveil.training.outputs import write_curve
 

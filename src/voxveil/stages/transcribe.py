@@ -18,8 +18,8 @@ from voxveil.features.pitch.yaapt import track_f0
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import IncompleteInputError, InputError
-from voxveil.runtime.progress import Progress
 from voxveil.runtime.seeding import stream
+from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_processes
 from voxveil.stages.context import StageContext
 from voxveil.utility.decode import decode_phones

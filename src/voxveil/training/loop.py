@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from voxveil.runtime.errors import VoxveilError
-from voxveil.runtime.progress import Progress
 from voxveil.runtime.seeding import stream_seed
+from voxveil.runtime.terminal import Progress
 from voxveil.training import ranks
 from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
 from voxveil.training.stopping import EarlyStopping

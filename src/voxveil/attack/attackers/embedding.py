@@ -19,7 +19,7 @@ from voxveil.attack.plda import Plda, fit_plda
 from voxveil.corpus.split import Speech
 from voxveil.runtime.arrays import read_arrays, write_arrays
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.progress import Progress
+from voxveil.runtime.terminal import Progress
 
 __all__ = ["EmbeddingAttacker", "FrontEnd", "fit_embedding_attacker", "load_embedding_attacker"]
 

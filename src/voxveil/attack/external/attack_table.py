@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from voxveil.runtime.terminal import align_columns
+
 __all__ = ["MATRIX", "format_attacks"]
 
 #: Cell of the matrix that a scenario stands in: enrolment and trial.
@@ -42,7 +44,7 @@ def format_attacks(results: Sequence[Mapping[str, Any]], notes: Sequence[str] = 
             f"{result['set']}: {speakers['test']} speakers, attackers trained on {speakers['train']}",
         ]
         lines += ["trials: " + _trials(attacks[0]), ""]
-        lines += _aligned([_HEADER, *(_row(attack) for attack in attacks)])
+        lines += align_columns([_HEADER, *(_row(attack) for attack in attacks)])
         lines += ["", *_sexes(attacks)]
         for scenario, found in result["independent"].items():
             lines.append(
@@ -105,7 +107,7 @@ def _sexes(attacks: Sequence[Mapping[str, Any]]) -> list[str]:
         within = [_cell(ranks[sex]["rank_mean"]) if ranks.get(sex) else "-" for sex in ("F", "M")]
         sex = _cell(found["sex"]["bits"]) if found["sex"] else "-"
         rows.append((attack["attacker"], attack["scenario"], *trials, *within, sex))
-    return [*_aligned(rows), ""] if len(rows) > 1 else []
+    return [*align_columns(rows), ""] if len(rows) > 1 else []
 
 
 def _cell(entry: Mapping[str, Any]) -> str:
@@ -115,8 +117,3 @@ def _cell(entry: Mapping[str, Any]) -> str:
 
 def _bounds(bounds: Sequence[float] | None) -> str:
     return "" if bounds is None else f"[{bounds[0]:.3g}, {bounds[1]:.3g}]"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -14,6 +14,7 @@ from voxveil.results.html import Picture, document, figure_html, html_table
 from voxveil.results.wording import bounds_text, metric_text
 from voxveil.runtime.atomic import write_json, write_text
 from voxveil.runtime.done import finish
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["item_page", "text_lines", "write_item"]
 
@@ -86,12 +87,7 @@ def text_lines(result: Result) -> list[str]:
     lines = [*result.warnings]
     for table in result.tables:
         rows = [list(table.header), *([_text(cell) for cell in row] for row in table.rows)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-        lines += ["", table.caption]
-        lines += [
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines += ["", table.caption, *align_columns(rows, indent="  ")]
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from voxveil.results.wording import concentrated, epsilon_value
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.terminal import align_columns
 
 __all__ = [
     "NOTES",
@@ -93,12 +94,16 @@ def experiment_lines(probes: Sequence[Probe]) -> list[str]:
         f"Corpus: {corpus['name']}{' (synthetic speech)' if corpus['synthetic'] else ''}, public speakers.",
     ]
     if any(probe["kind"] == "pitch" for probe in probes):
-        lines += ["", "Pitch: epsilon per utterance", *_grid(pitch_rows(probes))]
+        lines += [
+            "",
+            "Pitch: epsilon per utterance",
+            *align_columns(pitch_rows(probes), rule=True, indent="  "),
+        ]
     if any(probe["kind"] == "content" for probe in probes):
         lines += [
             "",
             "Content: epsilon per released vector; utterance = median of the held-out utterances",
-            *_grid(content_rows(probes)),
+            *align_columns(content_rows(probes), rule=True, indent="  "),
         ]
     return [*lines, "", *NOTES]
 
@@ -219,11 +224,3 @@ def _with_interval(value: float, interval: Sequence[float] | None, digits: int) 
     if interval is None:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}f} [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
-
-
-def _grid(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for index, row in enumerate(rows):
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        if index == 0:
-            yield "  " + "  ".join("-" * width for width in widths)

@@ -16,6 +16,7 @@ from typing import Any
 from voxveil.config import Params
 from voxveil.research.probe.speeches import STATES, Judge, Speeches
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.terminal import align_columns
 from voxveil.utility.transcripts import NORMALISATION
 
 __all__ = ["format_utility", "utility_table"]
@@ -74,11 +75,7 @@ def format_utility(table: Mapping[str, Any]) -> str:
         for trained in STATES:
             row = [cell[unit] for cell in cells if cell["trained"] == trained]
             rows.append((trained, *(_text(each) for each in row)))
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines += [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-        ]
-        lines.append("")
+        lines += [*align_columns(rows), ""]
     lines += [f"Recognizer: {table['recognizer']}", f"Normalisation: {table['normalisation']}"]
     return "\n".join(lines)
 

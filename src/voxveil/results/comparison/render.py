@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxveil.results.wording import bounds_text, epsilon_text, metric_text, number
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["comparison_markdown", "comparison_text"]
 
@@ -24,7 +25,8 @@ def comparison_text(comparison: Mapping[str, Any]) -> str:
     lines = [f"{_letter(i)}  {run['label']}: {run['origin']}" for i, run in enumerate(comparison["runs"])]
     lines += [f"WARNING: {text}" for text in comparison["warnings"]]
     for block in comparison["blocks"]:
-        lines += ["", _title(block), *_facts(block), *_grid(_header(block), _rows(block))]
+        table = [_header(block), *_rows(block)]
+        lines += ["", _title(block), *_facts(block), *align_columns(table, rule=True, indent="  ")]
     return "\n".join([*lines, "", *_reasons(comparison), *NOTES])
 
 
@@ -136,15 +138,6 @@ def _reasons(comparison: Mapping[str, Any]) -> list[str]:
 
 def _text(value: str | None) -> str:
     return "-" if value is None else value
-
-
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (header, ["-" * width for width in widths], *rows)
-    ]
-    return [f"  {line}" for line in lines]
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -20,6 +20,7 @@ from voxveil.results.wording import (
     pure_text,
     total_text,
 )
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["results_table"]
 
@@ -39,11 +40,11 @@ def results_table(summaries: Sequence[Summary]) -> str:
     """
     parts = [
         "Promised: epsilon in nat, ∞ = nothing (utterance = largest over the tested utterances)",
-        _grid(_promise_header(summaries), _promised(summaries)),
+        *align_columns([_promise_header(summaries), *_promised(summaries)], rule=True, indent="  "),
     ]
     for name in dict.fromkeys(conditions(attack) for _, attack in attacks(summaries)):
         chosen = [(s, a) for s, a in attacks(summaries) if conditions(a) == name]
-        parts += ["", f"Measured: {name}", _measured(chosen)]
+        parts += ["", f"Measured: {name}", *_measured(chosen)]
     warned = _warned(summaries)
     if warned:
         parts += ["", "Warnings (figures in the report and in evaluate/SYSTEM/*.json):", *warned]
@@ -85,7 +86,7 @@ def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _measured(chosen: Sequence[tuple[Summary, Attack]]) -> str:
+def _measured(chosen: Sequence[tuple[Summary, Attack]]) -> list[str]:
     rows = []
     for summary, attack in chosen:
         cells = [metric_text(attack["metrics"][name]) for name, _ in _MEASURED]
@@ -95,14 +96,4 @@ def _measured(chosen: Sequence[tuple[Summary, Attack]]) -> str:
     references = {attack["references"] for _, attack in chosen if attack["references"]}
     chance = " (chance " + ", ".join(number(100 / n) for n in sorted(references)) + ")" if references else ""
     header = [title + (chance if name == "identification_rate" else "") for name, title in _MEASURED]
-    return _grid(("system", *header, "PER %"), rows)
-
-
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in (header, *rows)
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join(f"  {line.rstrip()}" for line in lines)
+    return align_columns([("system", *header, "PER %"), *rows], rule=True, indent="  ")

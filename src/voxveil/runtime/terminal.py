@@ -1,13 +1,13 @@
-"""Progress people can watch: a live line on a terminal, plain lines in a log."""
+"""Text for a terminal: progress with rate and time left, and aligned columns."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "align_columns"]
 
 
 class Progress:
@@ -58,3 +58,19 @@ class Progress:
         else:
             self._stream.write(f"{line}\n")
         self._stream.flush()
+
+
+def align_columns(rows: Sequence[Sequence[str]], *, rule: bool = False, indent: str = "") -> list[str]:
+    """Return the rows of a table as lines of left-aligned columns, two blanks apart.
+
+    Args:
+        rows: Cells of each row, as many in every row; the first row may be the header.
+        rule: A rule of dashes follows the first row.
+        indent: Text before every line.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ruled = [rows[0], ["-" * width for width in widths], *rows[1:]] if rule and rows else rows
+    return [
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in ruled
+    ]
