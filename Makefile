@@ -29,7 +29,7 @@ dev:
 
 test: dev
 	@# Two at a time, a file as a whole; the long files come first. A waiting thread leaves its core to the other.
-	@GOMP_SPINCOUNT=0 tests/in_copy.sh -m "not services and not long and not containers" -n 2 --dist loadfile --no-loadscope-reorder
+	@GOMP_SPINCOUNT=0 tests/in_copy.sh -m "not services and not long and not containers" -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 
 test-services: dev
 	@tests/services/prepare.sh
