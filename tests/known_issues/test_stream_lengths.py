@@ -1,4 +1,4 @@
-"""Pitch, content, spectrum and vocoder once disagreed by a frame, and outputs were short (field report A2).
+"""Pitch, content, spectrum and vocoder once disagreed by a frame, and outputs were short.
 
 Seen in https://github.com/leimao/Voice-Converter-CycleGAN/issues/17 and
 https://github.com/jik876/hifi-gan/issues/33. Here every stream has K = samples // 160 + 1 frames.

@@ -158,7 +158,10 @@ def test_private_originals_are_shown_only_if_declared_public(root: Path) -> None
 
 
 def test_a_missing_f0_stops_the_stage_by_name(root: Path) -> None:
-    """Field report A8: never continue with what happens to be left."""
+    """The stage never continues with the utterances that are left.
+
+    Seen in https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022/issues/10.
+    """
     folder = root / "prepare/private/private"
     with tarfile.open(folder / "f0-000.tar") as tar:
         members = [(m, tar.extractfile(m).read()) for m in tar if not m.name.startswith("p2-1.")]

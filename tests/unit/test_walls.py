@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from house_figures import count_lines
+from import_graph import arrows, cycles, import_graph, room
+
 HEAVY = (
     "torch",
     "speechbrain",
@@ -115,27 +118,6 @@ def test_no_file_is_longer_than_400_lines(root: Path) -> None:
     assert not [path.as_posix() for path, count in lines.items() if count > 400]
 
 
-def modules(source: Path) -> dict[str, Path]:
-    """Return every module of the package by its dotted name."""
-    found = {}
-    for path in source.rglob("*.py"):
-        name = ".".join(("voxveil", *path.relative_to(source).with_suffix("").parts))
-        found[name.removesuffix(".__init__")] = path
-    return found
-
-
-def imports_of(path: Path, known: dict[str, Path]) -> set[str]:
-    """Return the modules of the package that a file imports anywhere: in functions and for types too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in known else node.module for name in names}
-    return found & known.keys()
-
-
 def test_every_room_has_its_place(root: Path) -> None:
     source = root / "src/voxveil"
     rooms = {path.name for path in source.iterdir() if path.is_dir() and path.name != "__pycache__"}
@@ -144,33 +126,44 @@ def test_every_room_has_its_place(root: Path) -> None:
 
 
 def test_imports_between_rooms_run_one_way(root: Path) -> None:
-    rank = {room: index for index, room in enumerate(ROOMS)}
-    known = modules(root / "src/voxveil")
+    rank = {name: index for index, name in enumerate(ROOMS)}
+    graph = import_graph(root / "src/voxveil")
+    assert len(arrows(graph)) > len(ROOMS)
     wrong = [
         f"{name} imports {other}"
-        for name, path in known.items()
-        for other in imports_of(path, known)
-        if "." in name and "." in other and rank[other.split(".")[1]] > rank[name.split(".")[1]]
+        for name, others in graph.items()
+        for other in others
+        if room(name) and room(other) and rank[room(other)] > rank[room(name)]
     ]
     assert not wrong
 
 
 def test_no_circle_between_modules(root: Path) -> None:
-    known = modules(root / "src/voxveil")
-    graph = {name: imports_of(path, known) - {name} for name, path in known.items()}
+    graph = import_graph(root / "src/voxveil")
     assert len(graph) > 300
-    done: set[str] = set()
+    assert not cycles(graph)
 
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, " -> ".join((*trail, name))
-        if name in done:
-            return
-        for other in graph[name]:
-            visit(other, (*trail, name))
-        done.add(name)
 
-    for name in graph:
-        visit(name, ())
+def test_cycles_and_arrows_are_found_in_functions_and_types(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "low/__init__.py": "",
+        "low/a.py": "def call():\n    from pack.high import b\n    return b\n",
+        "high/__init__.py": "",
+        "high/b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pack.low.a\n",
+        "high/c.py": "from pack.high.b import name\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "pack" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pack" / name).write_text(text)
+    graph = import_graph(tmp_path / "pack")
+    assert cycles(graph) == [["pack.high.b", "pack.low.a"]]
+    assert arrows(graph) == {("low", "high"), ("high", "low")}
+
+
+def test_lines_of_code_comments_and_docstrings_are_counted_apart() -> None:
+    text = '"""First.\n\nSecond."""\n# alone\nx = 1  # beside\n\ny = """a\nb"""\n'
+    assert count_lines(text) == (3, 1, 3)
 
 
 def test_git_is_called_in_one_place(root: Path) -> None:

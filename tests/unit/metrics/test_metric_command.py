@@ -1,4 +1,4 @@
-"""``voxveil evaluate`` and ``voxveil figures`` end to end, and the metric rows of the field reports."""
+"""``voxveil evaluate`` and ``voxveil figures`` end to end, and faults of metrics reported in public."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ def test_mlflow_twice_is_one_run(tmp_path, monkeypatch, capsys):
     assert "secret-name" not in str(run.data.to_dictionary())
 
 
-# The metric rows of section A of the field reports.
+# Faults of metrics reported in public: https://github.com/clovaai/voxceleb_trainer/issues/11,
+# https://github.com/manuelaguadomtz/pyeer/issues/8, https://github.com/clovaai/voxceleb_trainer/issues/49 and
+# https://github.com/NetherlandsForensicInstitute/lir-deprecated/issues/64.
 
 
 def result_of(tmp_path, target, nontarget, *options):

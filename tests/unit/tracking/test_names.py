@@ -1,4 +1,8 @@
-"""Names and values: what MLflow takes, and what becomes of the rest (field reports E4 to E6)."""
+"""Names and values: what MLflow takes, and what becomes of the rest.
+
+Seen in https://github.com/mlflow/mlflow/issues/16555, https://github.com/mlflow/mlflow/issues/9425 and
+https://github.com/mlflow/mlflow/issues/10512.
+"""
 
 from __future__ import annotations
 

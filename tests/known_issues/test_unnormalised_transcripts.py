@@ -1,5 +1,5 @@
 """Transcripts in another case, or with punctuation, scored near 100 % word errors and passed as poor
-utility (field report A18).
+utility.
 
 Seen in https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022/issues/12 and
 https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2020/issues/3.

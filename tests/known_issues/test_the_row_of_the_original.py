@@ -1,4 +1,4 @@
-"""Readers took the original-versus-original row as the result of their method (field report A20).
+"""Readers took the original-versus-original row as the result of their method.
 
 Seen in https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2024/issues/37. Every row
 names attacker, enrolment and trial; the row without any anonymized speech does not move with the anonymizer.

@@ -1,4 +1,4 @@
-"""A set with only unvoiced speech gave an empty mean of log F0 (field report A1).
+"""A set with only unvoiced speech gave an empty mean of log F0.
 
 Seen in https://github.com/RHVoice/RHVoice/pull/672 and
 https://github.com/leimao/Voice-Converter-CycleGAN/issues/17: NaN crashed later, or log(0) was taken.

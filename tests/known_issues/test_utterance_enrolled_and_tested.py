@@ -1,4 +1,4 @@
-"""The same utterance sat in enrolment and test (field report A12).
+"""The same utterance sat in enrolment and test.
 
 Seen in https://github.com/speechbrain/speechbrain/issues/1242. Such a trial compares a recording with
 itself: it is refused with the utterance's id, wherever lists come from.

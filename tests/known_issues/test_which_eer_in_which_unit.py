@@ -1,5 +1,5 @@
 """One score list gave 0.2 or 0.4 by tool; a rate was read as percent or fraction; a sign was reversed so
-that a good attacker looked bad (field report A15).
+that a good attacker looked bad.
 
 Seen in https://github.com/clovaai/voxceleb_trainer/issues/11, https://github.com/manuelaguadomtz/pyeer/issues/8
 and https://github.com/clovaai/voxceleb_trainer/issues/49.

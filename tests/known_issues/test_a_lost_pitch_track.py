@@ -1,6 +1,9 @@
-"""A later stage started although a pitch list was never made (field report A8).
+"""A later stage started although a pitch list was never made.
 
-Seen in issues 10, 21, 26 and 31 of https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022:
+Seen in https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022/issues/10,
+https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022/issues/21,
+https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022/issues/26 and
+https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2022/issues/31:
 lists of 104 014 and of 0 entries met. The stage anonymize is tried in tests/stages/test_anonymize.py.
 """
 

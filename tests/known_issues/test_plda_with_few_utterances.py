@@ -1,4 +1,4 @@
-"""A PLDA fit failed, or gave NaN, with one utterance per speaker or too few speakers (field report A21).
+"""A PLDA fit failed, or gave NaN, with one utterance per speaker or too few speakers.
 
 Seen in https://github.com/speechbrain/speechbrain/issues/1022 and https://github.com/RaviSoji/plda/issues/63.
 """

@@ -1,4 +1,4 @@
-"""Public trial and enrolment lists could not be rebuilt from the plain download (field report A10).
+"""Public trial and enrolment lists could not be rebuilt from the plain download.
 
 Seen in https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2024/pull/72.
 """

@@ -1,4 +1,4 @@
-"""Audio at another rate was embedded as if it were 16 kHz, and nothing warned (field report A4).
+"""Audio at another rate was embedded as if it were 16 kHz, and nothing warned.
 
 Seen in https://github.com/resemble-ai/Resemblyzer/issues/42,
 https://github.com/PaddlePaddle/PaddleSpeech/issues/3181 and https://github.com/speechbrain/speechbrain/issues/1150.

@@ -1,4 +1,4 @@
-"""Very short clips crashed the embedding network: its kernel was longer than the input (field report A3).
+"""Very short clips crashed the embedding network: its kernel was longer than the input.
 
 Seen in https://github.com/NVIDIA-NeMo/Speech/pull/14055 and
 https://github.com/WiraDKP/pytorch_speaker_embedding_for_diarization/issues/5.

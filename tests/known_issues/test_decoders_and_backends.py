@@ -1,5 +1,4 @@
-"""A new torchaudio dropped its backends and needed another decoder; speaker toolkits failed on import (field
-report A23).
+"""A new torchaudio dropped its backends and needed another decoder; speaker toolkits failed on import.
 
 Seen in https://github.com/speechbrain/speechbrain/issues/2977 and
 https://github.com/jimbozhang/xares/issues/30. Everything that attacks or reads audio works without network,

@@ -1,4 +1,4 @@
-"""An empty reference or hypothesis crashed, or was dropped from the word error rate (field report A19).
+"""An empty reference or hypothesis crashed, or was dropped from the word error rate.
 
 Seen in https://github.com/jitsi/jiwer/issues/98 and https://github.com/speechbrain/speechbrain/issues/1917.
 """

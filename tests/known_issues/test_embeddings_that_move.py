@@ -1,4 +1,4 @@
-"""Padding in a batch, or random dither, moved embeddings and the EER between runs (field report A22).
+"""Padding in a batch, or random dither, moved embeddings and the EER between runs.
 
 Seen in https://github.com/speechbrain/speechbrain/issues/1374 and https://github.com/SEC4SR/SEC4SR/issues/7.
 Embeddings of every attacker, and what the score stage writes, do not depend on chance or on company.

@@ -1,5 +1,4 @@
-"""A speaker id was a fixed count of characters, or the wrong part of a name; speakers merged (field report
-A13).
+"""A speaker id was a fixed count of characters, or the wrong part of a name; speakers merged.
 
 Seen in https://github.com/MontrealCorpusTools/PolyglotDB/issues/120,
 https://github.com/MontrealCorpusTools/Montreal-Forced-Aligner/issues/217 and

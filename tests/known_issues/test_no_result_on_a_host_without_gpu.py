@@ -1,6 +1,7 @@
-"""A job ended quietly with anonymised audio, but no evaluation and no result folder (field report A9).
+"""A job ended quietly with anonymised audio, but no evaluation and no result folder.
 
-Seen in issues 63 and 64 of https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2024, on hosts
+Seen in https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2024/issues/63 and
+https://github.com/Voice-Privacy-Challenge/Voice-Privacy-Challenge-2024/issues/64, on hosts
 without a GPU. Here the last part of the chain runs under DVC as ``voxveil demo`` runs it, no GPU in sight.
 """
 

@@ -1,6 +1,7 @@
-"""Fully separated scores made infinite likelihood ratios; the cost became NaN, or a crash (field report A16).
+"""Fully separated scores made infinite likelihood ratios; the cost became NaN, or a crash.
 
-Seen in https://github.com/NetherlandsForensicInstitute/lir-deprecated/pull/92 and .../issues/64.
+Seen in https://github.com/NetherlandsForensicInstitute/lir-deprecated/pull/92 and
+https://github.com/NetherlandsForensicInstitute/lir-deprecated/issues/64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Damaged FLAC stopped a long job far in, with no file name (field report A6).
+"""Damaged FLAC stopped a long job far in, with no file name.
 
 Seen in https://github.com/bastibe/python-soundfile/issues/388,
 https://github.com/JorisCos/LibriMix/issues/24 and https://github.com/lhotse-speech/lhotse/issues/1468.

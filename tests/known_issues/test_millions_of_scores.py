@@ -1,7 +1,8 @@
-"""The EER of a few million trials asked for hundreds of GB, or was killed (field report A14).
+"""The EER of a few million trials asked for hundreds of GB, or was killed.
 
-Seen in https://github.com/speechbrain/speechbrain/issues/1387 and .../issues/762. 3.7 million scores are
-judged here in a process that may not have more than 2 GB of memory.
+Seen in https://github.com/speechbrain/speechbrain/issues/1387 and
+https://github.com/speechbrain/speechbrain/issues/762. 3.7 million scores are judged here in a process that
+may not have more than 2 GB of memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two-channel files broke shapes, or each channel was taken as a sample (field report A5).
+"""Two-channel files broke shapes, or each channel was taken as a sample.
 
 Seen in https://github.com/yufan-aslp/AliMeeting/issues/1 and https://github.com/sp-uhh/sgmse/issues/47.
 """

@@ -1,0 +1,175 @@
+"""Files written before the modules moved into rooms are read by the code of today (tests/old_files)."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sqlite3
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from made_speech import speak
+from voxveil.anonymize.anonymizer import Anonymizer
+from voxveil.anonymize.bundle import SUMS, read_bundle
+from voxveil.audio.frames import frame_count
+from voxveil.cli.main import main
+from voxveil.config import load_params
+from voxveil.privacy import open_register, read_ledgers
+from voxveil.privacy.ledger import registered
+from voxveil.privacy.totals import utterance_totals
+from voxveil.runtime.done import file_sha256
+from voxveil.tracking.find_runs import find_run
+from voxveil.tracking.models.places import RegistryPlace, S3Place
+from voxveil.tracking.models.registering import read_pointer
+from voxveil.tracking.store import Store, resolve_store
+
+OLD = Path(__file__).resolve().parents[1] / "old_files"
+SAMPLES = 8_000
+VECTORS = frame_count(SAMPLES)
+#: Epsilon of an utterance of ``SAMPLES`` samples by bundle; what has no noise has no finite one.
+BUNDLES = {
+    "original": np.inf,
+    "mcadams": np.inf,
+    "copy": np.inf,
+    "anon": np.inf,
+    "anon_pc": np.inf,
+    "farthest": np.inf,
+    "gauss": np.inf,
+    "anon_dp": 10 + 10 * VECTORS,
+    "naive": 10 + 10 * VECTORS,
+    "contour": 1 + 1 * ((VECTORS + 1) // 2),
+    "subset": 10 + 1 * VECTORS,
+}
+
+
+def unpack(archive: Path, target: Path) -> Path:
+    with tarfile.open(archive) as tar:
+        tar.extractall(target, filter="data")
+    return target
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(OLD / "bundles.tar.xz", tmp_path_factory.mktemp("old") / "bundles")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the old MLflow store."""
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "DVC_ROOT", "VOXVEIL_LEDGER"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "project"
+    unpack(OLD / "mlartifacts.tar.xz", folder)
+    script = gzip.decompress((OLD / "mlflow.sql.gz").read_bytes()).decode()
+    assert "@PROJECT@" in script
+    with sqlite3.connect(folder / "mlflow.db") as database:
+        database.executescript(script.replace("@PROJECT@", str(folder)))
+    database.close()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def store(project: Path) -> Store:
+    return resolve_store({"DVC_ROOT": str(project)})
+
+
+def test_every_old_bundle_is_in_the_table(bundles: Path) -> None:
+    assert {path.name for path in bundles.iterdir()} == set(BUNDLES)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", BUNDLES)
+def test_an_old_bundle_anonymizes(bundles: Path, name: str) -> None:
+    anonymizer = Anonymizer.load(bundles / name)
+    assert anonymizer.bundle.system == name
+    audio, f0 = speak(120.0, SAMPLES)
+    source = anonymizer.source_of(audio, "F")
+    assert (source.voice is not None) == (name == "farthest")
+    found = anonymizer.anonymize_private(audio, f0=f0, source=source)
+    assert found.audio.shape == audio.shape
+    assert np.array_equal(found.audio, audio) == (name == "original")
+    assert np.isfinite(found.audio).all() and found.audio.std() > 0
+    assert found.utterance.epsilon == pytest.approx(BUNDLES[name])
+    if name == "gauss":
+        assert found.utterance.rho == pytest.approx(10**2 / 2 + 0.01 * VECTORS)
+
+
+@pytest.mark.torch
+def test_the_command_continues_an_old_release(
+    bundles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(OLD / "register", tmp_path / "register")
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "register"))
+    monkeypatch.chdir(tmp_path)
+    soundfile.write(tmp_path / "a.wav", speak(120.0, SAMPLES)[0], 16_000)
+    words = ["anonymize", "a.wav", "new", "--model", str(bundles / "anon_dp"), "--threads", "1"]
+    assert main(words) == 0
+    (release,) = read_ledgers(tmp_path / "new")
+    assert release.entries[0].earlier == 2
+    assert len(registered(open_register(str(tmp_path / "register")))) == 5
+    capsys.readouterr()
+
+
+def test_old_ledgers_agree_with_the_old_register(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(OLD)
+    assert main(["ledger", "verify", "out", "--register", "register"]) == 0
+    said = capsys.readouterr().out
+    assert "4 releases, every record is sound" in said
+    assert "4 ledger files agree with it" in said
+
+
+def test_totals_of_an_old_register() -> None:
+    releases = registered(open_register(str(OLD / "register")))
+    assert sorted(release.system for release in releases) == ["anon", "anon_dp", "anon_dp", "gauss"]
+    (total,) = utterance_totals(releases, system="anon_dp")
+    assert (total.inputs, total.releases) == (("a.wav",), 2)
+    assert total.epsilon == 2 * (10 + 10 * VECTORS)
+    (total,) = utterance_totals(releases, system="gauss")
+    assert total.rho == pytest.approx(10**2 / 2 + 0.01 * VECTORS)
+
+
+def test_old_parameters_load_with_their_edit() -> None:
+    params = load_params(OLD / "params.yaml")
+    assert (params.base.scale, params.base.seed) == ("quickstart", 18)
+    assert params.train_pitch.variants["dp"].epsilon == 10
+    assert {"original", "anon", "anon_dp"} <= set(params.systems)
+
+
+def test_an_old_run_is_found_in_mlflow(store: Store, project: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    results = find_run("old-dusk", store, project, scratch)
+    assert results.label == "old-dusk"
+    assert {summary["system"] for summary in results.systems} == {"original", "anon", "anon_dp"}
+    assert find_run(results.run_id, store, project, scratch).systems == results.systems
+
+
+def test_an_old_run_is_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "old-dusk", "old-dusk"]) == 0
+    assert "anon_dp" in capsys.readouterr().out
+
+
+def test_an_old_registered_model_is_read(store: Store, bundles: Path) -> None:
+    pointer = read_pointer(RegistryPlace.parse("models:/anonymizer@champion"), store)
+    assert pointer.system == "anon_dp"
+    assert pointer.address == S3Place("models", "old/anon_dp")
+    assert pointer.digest == file_sha256(bundles / "anon_dp" / SUMS)
+    assert read_pointer(RegistryPlace.parse("models:/anonymizer/1"), store) == pointer
+
+
+def test_an_old_registered_model_comes_from_the_old_cache(
+    project: Path, bundles: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = file_sha256(bundles / "anon_dp" / SUMS)
+    shutil.copytree(bundles / "anon_dp", project / "cache/models" / digest)
+    monkeypatch.setenv("VOXVEIL_CACHE", str(project / "cache"))
+    assert main(["model", "fetch", "models:/anonymizer@champion"]) == 0
+    assert digest in capsys.readouterr().out
+    assert read_bundle(project / "cache/models" / digest).system == "anon_dp"
