@@ -1,4 +1,4 @@
-r"""Similarity-rank disclosure: what the rank of the right speaker gives away.
+r"""Similarity-rank disclosure: information in the rank of the true speaker, in bit.
 
 With :math:`\gamma_k` the probability of rank k among N references (1/N each when nothing leaks):
 

@@ -1,4 +1,4 @@
-"""Progress people can watch: a live line on a terminal, plain lines in a log."""
+"""Progress display: a live line on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from voxveil.runtime.atomic import read_json, whole_directory
 from voxveil.runtime.done import DONE, finish
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.progress import Progress
-from voxveil.runtime.stamps import content_digest, is_made, write_made
+from voxveil.runtime.stamps import content_digest, has_stamp, write_stamp
 
 __all__ = ["Attack", "attack_folders", "scenario_names"]
 
@@ -76,7 +76,7 @@ class Attack:
         """
         target = self.scores / kind
         made = self._made_from(kind, seeds)
-        if is_made(target, made):
+        if has_stamp(target, made):
             return
         trained = {state: self._attackers(kind, state, seeds[state]) for state in self._states()}
         scenarios = [self._scenario(name, kind, trained) for name in scenario_names(self.test)]
@@ -85,14 +85,14 @@ class Attack:
         with whole_directory(target) as folder:
             for scored in run_scenarios(scenarios, self._progress):
                 self._write(folder, scored)
-            write_made(folder, made)
+            write_stamp(folder, made)
             finish(folder, "attack", kind)
 
     def fuse(self, kinds: Sequence[str], seeds: Mapping[str, Mapping[str, int]]) -> None:
         """Fuse finished attacks, unless that is done; the weights come from public speakers held out."""
         target = self.scores / FUSION
         made = {"kinds": [[kind, self._made_from(kind, seeds[kind])] for kind in kinds]}
-        if is_made(target, made):
+        if has_stamp(target, made):
             return
         weights: dict[str, Fusion] = {}
         with whole_directory(target) as folder:
@@ -104,7 +104,7 @@ class Attack:
             for state, fusion in weights.items():
                 (folder / f"weights-{state}").mkdir()
                 fusion.save(folder / f"weights-{state}")
-            write_made(folder, made)
+            write_stamp(folder, made)
             finish(folder, "attack", FUSION)
 
     def _states(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class Attack:
         made = self._trained_from(kind, state, number)
         mark = content_digest(made)
         folder = self.out / "attackers" / f"{attacker_folder(kind, number)}-{state}-{mark[:8]}"
-        if not is_made(folder, made):
+        if not has_stamp(folder, made):
             print(f"{kind}: training on {state} speech of {len(speech.speakers)} speakers, seed {number}")
             trained = train_attacker(
                 kind,
@@ -144,7 +144,7 @@ class Attack:
             )
             with whole_directory(folder) as partial:
                 trained.attacker.save(partial)
-                write_made(partial, made)
+                write_stamp(partial, made)
                 finish(partial, "attack", kind)
         return load_attacker(folder)
 

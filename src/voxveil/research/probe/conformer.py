@@ -24,7 +24,7 @@ from voxveil.runtime.atomic import read_json, whole_directory
 from voxveil.runtime.done import file_sha256, finish, require_done
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.progress import Progress
-from voxveil.runtime.stamps import content_digest, is_made, write_made
+from voxveil.runtime.stamps import content_digest, has_stamp, write_stamp
 from voxveil.stages.run import checkpoint_root, code_digest
 from voxveil.training.outputs import write_curve
 from voxveil.utility.per import error_rate
@@ -109,7 +109,7 @@ class ConformerJudge:
         made = self._made_from(state)
         mark = content_digest(made)
         folder = self._folder / f"{state}-{mark[:8]}"
-        if is_made(folder, made):
+        if has_stamp(folder, made):
             require_done(folder, "recognizer")
         else:
             checkpoints = checkpoint_root() / "probe_utility" / mark[:32]
@@ -131,7 +131,7 @@ class ConformerJudge:
             with whole_directory(folder) as partial:
                 trained.recognizer.save(partial, {"training": facts, "trained_on": state})
                 write_curve(partial, trained.curve)
-                write_made(partial, made)
+                write_stamp(partial, made)
                 finish(partial, "probe_utility", state)
             shutil.rmtree(checkpoints, ignore_errors=True)
         self._training[state] = read_json(folder / "model.json")["training"]

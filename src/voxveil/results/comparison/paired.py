@@ -115,7 +115,7 @@ def _rank_differences(first: Scored, second: Scored, replicates: int) -> dict[st
         return {}
     names = [read_npz(side.folder / "rank.npz").get("inputs") for side in (first, second)]
     same = names[0] is not None and names[1] is not None and np.array_equal(names[0], names[1])
-    if not same or a.speakers != b.speakers or not np.array_equal(a.own, b.own):
+    if not same or a.speakers != b.speakers or not np.array_equal(a.speaker_index, b.speaker_index):
         return {}
     speakers, histograms = speaker_histograms(rank_inputs(a))
     weights = bootstrap_weights(speakers.size, replicates, _SEED)
