@@ -1,4 +1,4 @@
-r"""LDA, length normalisation and PLDA.
+r"""LDA, length normalization and PLDA.
 
 The two-covariance model (Brümmer and de Villiers, "The speaker partitioning problem", Odyssey 2010):
 a vector is x = y + e, y ~ N(0, B) of the speaker and e ~ N(0, W) of the recording. In the basis in
@@ -60,8 +60,8 @@ class Plda:
     def matrix(self, inputs: NDArray[Any], references: Sequence[NDArray[Any]]) -> FloatArray:
         """Return the (I, R) log likelihood ratios of projected vectors, in nat."""
         rows = inputs.astype(np.float64)
-        counts = np.array([len(each) for each in references], dtype=np.float64)[:, None]
-        means = np.stack([each.astype(np.float64).mean(axis=0) for each in references])
+        counts = np.array([len(vectors) for vectors in references], dtype=np.float64)[:, None]
+        means = np.stack([vectors.astype(np.float64).mean(axis=0) for vectors in references])
         gain = counts * self.psi / (counts * self.psi + 1.0)
         variance = 1.0 + self.psi / (counts * self.psi + 1.0)
         expected = gain * means

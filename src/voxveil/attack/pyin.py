@@ -105,8 +105,8 @@ def _probabilities(normalised: FloatArray) -> FloatArray:
     bend = before + after - 2.0 * middle
     shift = np.where(bend > 1e-12, 0.5 * (before - after) / np.maximum(bend, 1e-12), 0.0)
     lag = np.arange(_SHORTEST, _LONGEST) + np.clip(shift, -0.5, 0.5)
-    place = np.log(SAMPLE_RATE / lag / PITCH_LOW) / np.log(PITCH_HIGH / PITCH_LOW) * (PITCHES - 1)
-    state = np.rint(place).astype(np.int64)
+    position = np.log(SAMPLE_RATE / lag / PITCH_LOW) / np.log(PITCH_HIGH / PITCH_LOW) * (PITCHES - 1)
+    state = np.rint(position).astype(np.int64)
     usable = (chance > 0) & (state >= 0) & (state < PITCHES)
     frame, candidate = np.nonzero(usable)
     observed = np.zeros((len(height), PITCHES))

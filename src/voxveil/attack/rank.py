@@ -29,7 +29,7 @@ __all__ = ["RankProtocol", "RankScores", "draw_rank_protocol", "score_ranks"]
 
 @dataclass(frozen=True)
 class RankProtocol:
-    """Who is compared with whom.
+    """Inputs and references of the rank protocol.
 
     Attributes:
         references: Enrolment utterances of each speaker, speakers sorted.
@@ -48,7 +48,7 @@ class RankProtocol:
 
 @dataclass(frozen=True)
 class RankScores:
-    """The protocol scored.
+    """Scores of the rank protocol.
 
     Attributes:
         scores: (I, N) float64; higher = more alike.

@@ -1,4 +1,4 @@
-"""WavLM features, from a local folder or by the name of a hub model.
+"""WavLM features; the model is a local folder or the name of a hub model.
 
 Chen et al., "WavLM: large-scale self-supervised pre-training for full stack speech processing", 2022.
 The folder is that of Hugging Face's transformers (``config.json``, ``model.safetensors``), which need
@@ -159,11 +159,11 @@ def _weight_norm(state: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]
         ("weight_g", "weight_v"),
         ("parametrizations.weight.original0", "parametrizations.weight.original1"),
     )
-    place = "pos_conv_embed.conv."
-    wanted = next(pair for pair in names if place + pair[0] in known)
+    prefix = "pos_conv_embed.conv."
+    wanted = next(pair for pair in names if prefix + pair[0] in known)
     result = dict(state)
     for pair in names:
         for old, new in zip(pair, wanted, strict=True):
-            if place + old in result:
-                result[place + new] = result.pop(place + old)
+            if prefix + old in result:
+                result[prefix + new] = result.pop(prefix + old)
     return result

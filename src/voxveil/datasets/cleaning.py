@@ -1,4 +1,4 @@
-"""Remove for good what no current version needs: the exact commands, and what stands in their way."""
+"""Permanent removal of data that no current version needs, with the obstacles to it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DVC_GC = ("gc", "--workspace", "--all-branches", "--all-tags", "--cloud", "--for
 
 
 def in_the_way(root: Path, holdings: Sequence[Holding], current: Sequence[str]) -> list[str]:
-    """Return why ``dvc gc`` would keep the speaker's audio, or delete what others need; one line each.
+    """Return the reasons why ``dvc gc`` would keep the speaker's audio or delete needed data, one line each.
 
     Args:
         root: Folder that holds ``.dvc``.
@@ -82,7 +82,7 @@ def collect_data(root: Path) -> str:
 
 
 def in_use(model: FoundModel) -> list[str]:
-    """Return why a model version cannot go yet: people fetch it by an alias."""
+    """Return why a model version cannot be deleted yet: an alias points to it."""
     return [
         f"model {model.name} version {model.version} is made of data that hold them and is {alias}:"
         f" 'voxveil model register DIR --name {model.name} --alias {alias}' with another, or remove the alias"

@@ -1,4 +1,4 @@
-"""What Git knows, asked of the ``git`` program: one line per fault, nothing changed."""
+"""Read-only Git queries for datasets; a failure is a one-line error."""
 
 from __future__ import annotations
 

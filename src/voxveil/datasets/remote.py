@@ -1,4 +1,4 @@
-"""Make an S3 folder the place where a project's data go by default."""
+"""Setup of an S3 folder as a project's default DVC remote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATIENCE = {"connect_timeout": "5", "read_timeout": "60"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``voxveil data init`` is told.
+    """Options of ``voxveil data init``.
 
     Attributes:
         location: ``s3://BUCKET/PREFIX``.
@@ -66,20 +66,20 @@ def set_up(root: Path, settings: Settings) -> list[str]:
                 f" key, 'dvc remote modify --unset {remote} {secret}', then"
                 f" 'dvc remote modify --local {remote} {secret} ...'"
             )
-    there = shared.get(settings.name, {}).get("url", url)
-    if there != url:
-        raise InputError(f"remote {settings.name}: is {there} already; give another --name")
+    configured = shared.get(settings.name, {}).get("url", url)
+    if configured != url:
+        raise InputError(f"remote {settings.name}: is {configured} already; give another --name")
     bucket = Bucket(
         bucket_name, prefix, settings.endpoint, settings.region, _keys(_remotes(root, "local"), settings.name)
     )
     client = bucket.client()
-    made = bucket.ensure(client)
+    created = bucket.ensure(client)
     bucket.keep_versions(client)
     bucket.expire(client, settings.deleted_days, settings.upload_days)
     bucket.probe(client)
     _configure(root, settings, url)
     return [
-        f"bucket {bucket_name}: {'made' if made else 'is there'}, versioning on",
+        f"bucket {bucket_name}: {'made' if created else 'is there'}, versioning on",
         f"lifecycle of {prefix}/: deleted objects go after {settings.deleted_days} days,"
         f" unfinished uploads after {settings.upload_days}",
         "probe: written, read back, removed",

@@ -1,4 +1,4 @@
-"""Run a compiled pipeline on this machine: each command as a subprocess, or in a container.
+"""Local runs of a compiled pipeline, each task as a subprocess or in a container.
 
 It does what Kubeflow's launcher does with the compiled file, and then looks for itself at what
 a task left behind: a task counts as done only if its command returned 0, every declared output
@@ -160,7 +160,7 @@ def executor_input(
 
 
 def check_outputs(task: Task, message: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Check everything a finished task left; return its output parameters and artifacts.
+    """Check all outputs of a finished task; return its output parameters and artifacts.
 
     Raises:
         InputError: Naming the task and what is missing.

@@ -1,4 +1,4 @@
-"""What a stage's pod gets, from ``components/<stage>/resources.yaml``; and the images it may run."""
+"""Pod resources from ``components/<stage>/resources.yaml``, and the images of stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contact with a Kubeflow Pipelines server: API v2beta1, patient with it for a minute, then one line.
+"""Client of a Kubeflow Pipelines server (API v2beta1) with retries for a minute.
 
 ``KFP_ENDPOINT`` names the server (with a path, where it is behind one), ``KFP_NAMESPACE`` the profile
 on a server of several users, ``KFP_TOKEN`` or the file ``KFP_TOKEN_FILE`` the bearer token, and
@@ -126,8 +126,8 @@ class Server:
         if not make:
             return ""
         body = self.api.V2beta1Experiment(display_name=name, namespace=self.endpoint.namespace or None)
-        made = self._call(self._experiments.experiment_service_create_experiment, body)
-        return str(made.experiment_id)
+        created = self._call(self._experiments.experiment_service_create_experiment, body)
+        return str(created.experiment_id)
 
     def pipeline_version(self, name: str, version: str, file: Path, description: str) -> tuple[str, str]:
         """Return (pipeline, version) ids of a compiled file, uploaded unless that version is there.
@@ -144,17 +144,17 @@ class Server:
             pipeline_id = str(self._call(self._pipelines.pipeline_service_create_pipeline, body).pipeline_id)
         else:
             versions = self._pipelines.pipeline_service_list_pipeline_versions
-            for each in self._pages(versions, "pipeline_versions", pipeline_id):
-                if version in (each.name, each.display_name):
-                    return pipeline_id, str(each.pipeline_version_id)
-        made = self._call(
+            for known in self._pages(versions, "pipeline_versions", pipeline_id):
+                if version in (known.name, known.display_name):
+                    return pipeline_id, str(known.pipeline_version_id)
+        uploaded = self._call(
             self._uploads.upload_pipeline_version,
             str(file),
             name=version,
             pipelineid=pipeline_id,
             description=description,
         )
-        return pipeline_id, str(made.pipeline_version_id)
+        return pipeline_id, str(uploaded.pipeline_version_id)
 
     def compiled(self, pipeline_id: str, version_id: str) -> Any | None:
         """Return the compiled file of a version as objects, None where there is no such version."""

@@ -1,4 +1,4 @@
-"""What MLflow accepts as names and values, and what becomes of the rest."""
+"""Conversion of names and values to those that MLflow accepts."""
 
 from __future__ import annotations
 

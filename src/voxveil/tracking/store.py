@@ -1,4 +1,4 @@
-"""Where runs are tracked: resolved from the environment, without importing MLflow.
+"""The tracking store, resolved from the environment without importing MLflow.
 
 ``MLFLOW_TRACKING_URI`` and ``MLFLOW_EXPERIMENT_NAME`` win. The default is a SQLite file
 ``mlflow.db`` with artifacts in ``mlartifacts``, both in ``$DVC_ROOT`` so that an experiment

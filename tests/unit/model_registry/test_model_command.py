@@ -86,7 +86,7 @@ def test_a_version_is_a_pointer_with_checksum_and_promise(team: Path, capsys) ->
     version = client().get_model_version_by_alias("anonymizer", "champion")
     digest = file_sha256(team / "models/anon_dp" / SUMS)
     tags = version.tags
-    assert tags["voxveil.anonymize.bundle"] == digest
+    assert tags["voxveil.bundle"] == digest
     assert tags["voxveil.corpus"] == "made"
     assert tags["voxveil.data_revision"] == "ab" * 32
     assert (tags["voxveil.epsilon.pitch"], tags["voxveil.unit.pitch"]) == ("10", "utterance")

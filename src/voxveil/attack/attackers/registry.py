@@ -1,4 +1,4 @@
-"""Every kind of attacker by name: train one, load one, find those of a folder.
+"""Registry of attackers by name: train one, load one, list those of a folder.
 
 An attacker lies in a folder of its own whose ``model.json`` says which kind it is. Further seeds of a
 kind lie beside it (``ecapa``, ``ecapa.seed2``); the strongest counts.
@@ -47,7 +47,7 @@ _SEEDED = ("ecapa", "xvector_plda", "phone_histogram", "wavlm_ecapa")
 
 @dataclass(frozen=True)
 class TrainedAttacker:
-    """An attacker and how its training went.
+    """A trained attacker with its training curve.
 
     Attributes:
         attacker: Ready to embed.
@@ -207,7 +207,7 @@ def attacker_folder(kind: str, number: int = 1) -> str:
 
 
 def seeds_of(kind: str, wanted: int) -> Iterable[int]:
-    """Return the seeds to train: one where a seed changes nothing."""
+    """Return the seeds to train with; a single one for a deterministic attacker."""
     return range(1, (wanted if kind in _SEEDED else 1) + 1)
 
 

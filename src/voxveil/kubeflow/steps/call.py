@@ -1,4 +1,4 @@
-"""What a step is given, and how it leaves a result."""
+"""Input of a step call, and the result that it writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StepCall", "StepResult"]
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step left.
+    """Result of a step.
 
     Attributes:
         done: Completion record of each output.

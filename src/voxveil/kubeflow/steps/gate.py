@@ -1,4 +1,4 @@
-"""Step ``gate``: decide from this run's results and what the registry knows of reference and champion.
+"""Step ``gate``: decides on promotion from this run's results, the reference and the champion.
 
 A version of the registered model says in its tags where its evidence lies: the evaluate and the score
 output of the run that made it. Scores are private and stay in the private store; the registry holds

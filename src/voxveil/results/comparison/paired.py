@@ -1,4 +1,4 @@
-"""Intervals of differences on the same trials: one draw of speakers serves both systems.
+"""Paired bootstrap intervals of differences on the same trials.
 
 Needs the scores themselves, which are private and never stand in MLflow: only outputs on this machine
 or in DVC's cache have them. What both systems find equally hard cancels, so these intervals are narrower.

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, of a run's results."""
+"""The results page of a run, one self-contained HTML file."""
 
 from __future__ import annotations
 

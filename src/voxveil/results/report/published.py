@@ -1,4 +1,4 @@
-"""Published values that the page puts beside ours; other corpora, other attackers, no targets."""
+"""Published values of other systems for comparison on the page; other corpora and attackers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of the speech, as recognisers hear it: a table for the page, and verdicts in words."""
+"""Utility of released speech by speech recognizers: a table for the page, and verdicts as text."""
 
 from __future__ import annotations
 

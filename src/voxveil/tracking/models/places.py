@@ -1,4 +1,4 @@
-"""Where a model lies: a folder, an S3 prefix, a DVC repository at a commit, or a version of the registry."""
+"""Addresses of models: a folder, an S3 prefix, a DVC repository at a commit, or a registry version."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class RegistryPlace:
 
 @dataclass(frozen=True)
 class Pointer:
-    """What the registry holds of a model instead of its bytes.
+    """Registry entry of a model: its checksum and the address of its files.
 
     Attributes:
         system: Name of the system.
@@ -140,8 +140,8 @@ class Pointer:
             or not isinstance(size, int)
         ):
             raise InputError(f"{where}: not a valid pointer")
-        place = S3Place.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
-        return Pointer(system, digest, place, size)
+        location = S3Place.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
+        return Pointer(system, digest, location, size)
 
 
 def parse_place(text: str) -> S3Place | RegistryPlace | None:

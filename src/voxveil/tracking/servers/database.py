@@ -1,4 +1,4 @@
-"""The schema of MLflow's database: made once, upgraded only when asked, by one replica at a time."""
+"""Creation and upgrade of MLflow's database schema, by one replica at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, S3 and MLflow on one machine without Docker: ``voxveil stack up``, again and again."""
+"""PostgreSQL, S3 and MLflow on one machine without Docker: ``voxveil stack up``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SECRETS = ("postgres", "s3_key", "s3_secret", "admin", "flask")
 
 @dataclass(frozen=True)
 class Ports:
-    """Where the parts listen; kept from one start to the next."""
+    """Ports of the servers, kept from one start to the next."""
 
     postgres: int = 15432
     s3: int = 9000
@@ -214,8 +214,8 @@ class Stack:
         """Return the passwords; made at random the first time, and readable for their owner alone."""
         path = self.folder / "passwords.json"
         if not path.is_file():
-            made = {name: secrets.token_hex(24) for name in _SECRETS}
-            write_private(path.with_suffix(".new"), json.dumps(made, indent=2) + "\n").replace(path)
+            passwords = {name: secrets.token_hex(24) for name in _SECRETS}
+            write_private(path.with_suffix(".new"), json.dumps(passwords, indent=2) + "\n").replace(path)
         if path.stat().st_mode & 0o077:
             raise StackError(f"{path}: others can read it; chmod 600 it, and change the passwords in it")
         content = read_json(path)

@@ -1,4 +1,4 @@
-"""PostgreSQL from the system's packages, in a folder of its own."""
+"""A PostgreSQL cluster from the system's packages, in its own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An S3 server from the package index: SeaweedFS, one process, keys of its own."""
+"""A SeaweedFS S3 server from the package index, in one process with its own keys."""
 
 from __future__ import annotations
 

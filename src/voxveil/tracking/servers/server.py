@@ -1,4 +1,4 @@
-"""Start the MLflow server, the same in the image, in ``voxveil stack up`` and in the tests."""
+"""Start of the MLflow server, the same in the image, in ``voxveil stack up`` and in tests."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patienc
 
 
 def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> None:
-    """Make a real, authenticated call: ``/health`` says yes to hosts and users that the API refuses.
+    """Make an authenticated API call; ``/health`` also answers hosts and users that the API refuses.
 
     Args:
         address: ``http://HOST:PORT``.

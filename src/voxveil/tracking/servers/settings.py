@@ -1,4 +1,4 @@
-"""What the MLflow server must be told before it may start; there are no default passwords."""
+"""Settings that the MLflow server requires; there are no default passwords."""
 
 from __future__ import annotations
 
