@@ -7,7 +7,7 @@ which W is the identity and B = diag(psi) (Ioffe, "Probabilistic linear discrimi
 N(n psi / (n psi + 1) m, 1 + psi / (n psi + 1)), and the score is the log of its density over that of
 N(0, 1 + psi). With n = 1 on both sides it is symmetric.
 
-LDA comes first, then length normalisation (Garcia-Romero and Espy-Wilson, Interspeech 2011). Both
+LDA comes first, then length normalization (Garcia-Romero and Espy-Wilson, Interspeech 2011). Both
 covariances are moment estimates; W is shrunk towards a multiple of the identity by
 dimensions / (dimensions + degrees of freedom), at least 1 %, so that it can be inverted whatever the
 number of recordings.
@@ -39,8 +39,8 @@ class Plda:
 
     Attributes:
         mean: (E,) mean of the training vectors.
-        lda: (E, D) projection before length normalisation.
-        centre: (D,) mean of the normalised training vectors.
+        lda: (E, D) projection before length normalization.
+        centre: (D,) mean of the normalized training vectors.
         basis: (D, D) change of basis after it.
         psi: (D,) between-speaker variances where the within-speaker ones are 1, at least 0.
     """
@@ -53,8 +53,8 @@ class Plda:
 
     def project(self, vectors: NDArray[Any]) -> FloatArray:
         """Map (n, E) raw vectors to the (n, D) that :meth:`matrix` compares."""
-        normalised = _length_normalised((vectors.astype(np.float64) - self.mean) @ self.lda)
-        projected: FloatArray = (normalised - self.centre) @ self.basis
+        normalized = _length_normalized((vectors.astype(np.float64) - self.mean) @ self.lda)
+        projected: FloatArray = (normalized - self.centre) @ self.basis
         return projected
 
     def matrix(self, inputs: NDArray[Any], references: Sequence[NDArray[Any]]) -> FloatArray:
@@ -91,7 +91,7 @@ class Plda:
 
 
 def fit_plda(vectors: NDArray[Any], speakers: Sequence[str], dimensions: int) -> Plda:
-    """Fit LDA, length normalisation and PLDA to labelled vectors.
+    """Fit LDA, length normalization and PLDA to labelled vectors.
 
     Args:
         vectors: (U, E) finite vectors.
@@ -114,13 +114,13 @@ def fit_plda(vectors: NDArray[Any], speakers: Sequence[str], dimensions: int) ->
     mean = rows.mean(axis=0)
     lda, _ = _discriminants(rows - mean, labels)
     lda = lda[:, : min(dimensions, len(names) - 1)]
-    normalised = _length_normalised((rows - mean) @ lda)
-    centre = normalised.mean(axis=0)
-    basis, psi = _discriminants(normalised - centre, labels)
+    normalized = _length_normalized((rows - mean) @ lda)
+    centre = normalized.mean(axis=0)
+    basis, psi = _discriminants(normalized - centre, labels)
     return Plda(mean, lda, centre, basis, psi)
 
 
-def _length_normalised(rows: FloatArray) -> FloatArray:
+def _length_normalized(rows: FloatArray) -> FloatArray:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: FloatArray = rows * np.sqrt(rows.shape[1]) / np.maximum(norms, 1e-12)
     return scaled

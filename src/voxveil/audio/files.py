@@ -1,4 +1,4 @@
-"""Audio in and out: any recording to 16 kHz mono by stated rules, and 16-bit FLAC bytes.
+"""Reading of recordings as 16 kHz mono, and encoding as 16-bit FLAC.
 
 Rules for a recording, each shown as a flag or a refusal:
 
@@ -246,7 +246,7 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
 
 @dataclass
 class OpenedRecording:
-    """A recording that is being read; what is wrong with its samples is an :class:`InputError`.
+    """An open recording; faulty samples raise an :class:`InputError`.
 
     Attributes:
         where: What to call it in messages.

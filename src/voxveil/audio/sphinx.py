@@ -1,4 +1,4 @@
-"""PocketSphinx, loaded where it is used, and fed one utterance at a time."""
+"""Lazy loading of PocketSphinx, and decoding of one utterance at a time."""
 
 from __future__ import annotations
 

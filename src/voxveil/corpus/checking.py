@@ -1,4 +1,4 @@
-"""Look at every audio file of a folder before a long job does."""
+"""Check of every audio file of a folder before a long job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Finding", "audio_files", "check_file"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a file turned out to be.
+    """Result of the check of one file.
 
     Attributes:
         path: The file.

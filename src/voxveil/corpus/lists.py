@@ -1,4 +1,4 @@
-"""Who does what: seeded, disjoint, sex-balanced speaker lists."""
+"""Seeded, disjoint, sex-balanced speaker lists for training and evaluation."""
 
 from __future__ import annotations
 

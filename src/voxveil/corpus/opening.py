@@ -1,4 +1,4 @@
-"""Find out what kind of corpus a source is, and choose its public and private clips."""
+"""Detection of a corpus's format, and selection of its public and private clips."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _open_source(params: PrepareParams, seed: int) -> Source:
 
 
 def dataset_version(params: PrepareParams) -> dict[str, str] | None:
-    """Return what names the version of a registered dataset, None for any other source.
+    """Return the version of a registered dataset, None for any other source.
 
     Returns:
         ``manifest_sha256``, the dataset's hash, and ``dvc_md5``, the digest that DVC finds its data by.
@@ -69,7 +69,7 @@ def dataset_version(params: PrepareParams) -> dict[str, str] | None:
 
 def _require_tracked(folder: Path) -> None:
     """Refuse a relative source that DVC does not track: nobody could tell which version it is."""
-    if not any(Path(f"{each}.dvc").is_file() for each in (folder, *folder.parents) if each.name):
+    if not any(Path(f"{path}.dvc").is_file() for path in (folder, *folder.parents) if path.name):
         raise InputError(
             f"prepare.source: {folder} is relative and DVC does not track it; give an absolute path,"
             f" or 'dvc add {folder}'"

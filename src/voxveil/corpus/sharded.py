@@ -1,4 +1,4 @@
-"""A corpus whose audio lies in tar shards, as given: any rate, any format, beside Kaldi tables."""
+"""A corpus with Kaldi tables whose audio files are in tar shards, in any format and rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corpus before it is prepared: which clips there are and how to read one."""
+"""Interface of an unprepared corpus: its clips and how to read one."""
 
 from __future__ import annotations
 

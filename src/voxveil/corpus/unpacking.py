@@ -1,4 +1,4 @@
-"""A prepared split as plain files, for tools that do not read tar shards."""
+"""Export of a prepared split as plain files, for tools that do not read tar shards."""
 
 from __future__ import annotations
 

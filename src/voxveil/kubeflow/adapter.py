@@ -18,7 +18,7 @@ from voxveil.kubeflow.ends import (
     write_output,
 )
 from voxveil.kubeflow.executor import ExecutorInput
-from voxveil.kubeflow.locations import leave_locations, told_locations
+from voxveil.kubeflow.locations import leave_locations, report_locations
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
 from voxveil.runtime.done import DONE
 from voxveil.runtime.errors import ParamsError
@@ -51,7 +51,7 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
     params = parse_params(mapping, complete=True)
     key = str(call.parameters.get("key", ""))
     check_output_parameters(call, spec, ("fingerprint",) if spec.trains else ())
-    locations = told_locations(call.parameters) if spec.name == "report" else None
+    locations = report_locations(call.parameters) if spec.name == "report" else None
     if spec.gpu:
         from voxveil.training.devices import require_gpu
 

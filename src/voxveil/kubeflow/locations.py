@@ -18,7 +18,7 @@ from voxveil.tracking.client import Tracker, connect
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import resolve_store, tracking_enabled, warn
 
-__all__ = ["REPORT", "Locations", "find_locations", "leave_locations", "told_locations"]
+__all__ = ["REPORT", "Locations", "find_locations", "leave_locations", "report_locations"]
 
 #: Stands in the place of the system in the location of the report.
 REPORT = "report"
@@ -41,7 +41,7 @@ class Locations:
     report: str = ""
 
 
-def told_locations(parameters: Mapping[str, Any]) -> Locations:
+def report_locations(parameters: Mapping[str, Any]) -> Locations:
     """Return the locations in the parameters of the report task.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The record of a release whose inputs were shared between several pods.
+"""The merged record of a release whose inputs were split between several pods.
 
 Each pod announces its own inputs, so the register holds a release for each of them, and one more for every
 pod that was started again. What they made is one release to whoever reads it: its ``ledger.json`` holds every

@@ -1,4 +1,4 @@
-"""Exact noise on a grid: what the Laplace mechanisms share."""
+"""Exact noise on a grid, shared by the Laplace mechanisms."""
 
 from __future__ import annotations
 

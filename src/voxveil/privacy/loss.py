@@ -1,4 +1,4 @@
-"""A privacy loss is never a bare number: measure, size, unit, sensitivity, mechanism.
+"""Privacy losses with measure, size, unit, sensitivity and mechanism.
 
 Composition is by type: losses per utterance add; a loss per released vector is
 multiplied by the number of vectors before it may be added to anything. Pure epsilons add to a pure

@@ -71,16 +71,18 @@ def open_register(location: str | None = None) -> Register:
     Raises:
         PrivacyError: The location is of another kind.
     """
-    place = register_location() if location is None else location
-    if not place.strip():
+    address = register_location() if location is None else location
+    if not address.strip():
         raise PrivacyError(
             "the register's location is empty; must be a folder or s3://BUCKET/PREFIX; nothing was released"
         )
-    if place.startswith("s3://"):
-        return S3Register(place)
-    if "://" in place:
-        raise PrivacyError(f"register {place}: must be a folder or s3://BUCKET/PREFIX; nothing was released")
-    return FolderRegister(Path(place))
+    if address.startswith("s3://"):
+        return S3Register(address)
+    if "://" in address:
+        raise PrivacyError(
+            f"register {address}: must be a folder or s3://BUCKET/PREFIX; nothing was released"
+        )
+    return FolderRegister(Path(address))
 
 
 class FolderRegister:

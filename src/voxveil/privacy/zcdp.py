@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy in nat, and the (epsilon, delta) it stands for.
+"""Zero-concentrated differential privacy (zCDP) in nat, and its conversion to (epsilon, delta).
 
 Bun and Steinke, "Concentrated differential privacy: simplifications, extensions, and lower bounds",
 TCC 2016: a release is rho-zCDP if the Renyi divergence of order alpha between the releases of any

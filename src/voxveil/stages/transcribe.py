@@ -1,4 +1,4 @@
-"""Stage transcribe: what recognisers of phones and of words make of the released speech, and its intonation.
+"""Stage transcribe: what recognizers of phones and of words make of the released speech, and its intonation.
 
 Phones: the content variant ``transcribe.variant`` with a phone loop. Words: ``transcribe.words``;
 with them comes the verdict whether the speech is understood. Intonation: F0 against the original's.
@@ -27,17 +27,17 @@ from voxveil.utility.edits import Edits, count_edits, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
 from voxveil.utility.per import ErrorRate, error_rate
 from voxveil.utility.pitch import evenly, mean_correlation, pitch_correlation
-from voxveil.utility.transcripts import NORMALISATION, normalize_words
+from voxveil.utility.transcripts import NORMALIZATION, normalize_words
 from voxveil.utility.word_recognizer import recognizer_name, words_in
 
 __all__ = ["run"]
 
-#: A recogniser without noise that gets more than this wrong of unprotected speech is set up wrongly.
+#: A recognizer without noise that gets more than this wrong of unprotected speech is set up wrongly.
 _LARGEST_ORIGINAL = 90.0
 
 
 def run(context: StageContext) -> None:
-    """Recognise every private utterance of the released speech and count its errors."""
+    """Recognize every private utterance of the released speech and count its errors."""
     params = context.params.transcribe
     private = Split(context.inputs["private"] / "private")
     released = Split(context.inputs["released"])
@@ -123,7 +123,7 @@ def _words(
     found = {
         **whole.to_json(),
         "recognizer": recognizer_name(),
-        "normalisation": NORMALISATION,
+        "normalisation": NORMALIZATION,
         "subsets": {
             name: {
                 **_rate(context, {item: edits[item] for item in items}, private).to_json(),

@@ -74,8 +74,8 @@ class Vocoder(nn.Module):
         """Frames each side that a sample sees: the filter network and two analysis windows."""
         return 2 + sum(1 << i for i in range(self.size.blocks)) + -(-WINDOW // HOP)
 
-    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalise the log-mel; of public speech."""
+    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalize the log-mel; of public speech."""
         self.mel_mean.copy_(torch.from_numpy(mean))
         self.mel_sd.copy_(torch.from_numpy(sd))
 

@@ -73,7 +73,7 @@ class Tracker:
 def connect(store: Store) -> Tracker:
     """Connect to the store, initialize it if new, and find or create the experiment.
 
-    Eight processes may do so at once: a file lock serialises first contact with SQLite.
+    Eight processes may do so at once: a file lock serializes first contact with SQLite.
 
     Raises:
         MissingExtraError: MLflow is not installed.

@@ -40,7 +40,7 @@ class Store:
 
     @property
     def lock(self) -> Path | None:
-        """File whose lock serialises writers of a SQLite store; None for a server."""
+        """File whose lock serializes writers of a SQLite store; None for a server."""
         return None if self.file is None else self.file.with_name(f"{self.file.name}.lock")
 
     @property

@@ -1,4 +1,4 @@
-"""Early stopping: keep the weights that did best on held-out speech, and end when nothing improves."""
+"""Early stopping: keeps the best weights on held-out speech and ends when nothing improves."""
 
 from __future__ import annotations
 

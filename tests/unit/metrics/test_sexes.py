@@ -97,7 +97,7 @@ def test_disclosure_of_sex_is_literal(shift: float) -> None:
 
 
 def test_the_own_score_does_not_tell_sex() -> None:
-    """Who is recognised perfectly, but for nothing that their sex shares, discloses no sex."""
+    """Who is recognized perfectly, but for nothing that their sex shares, discloses no sex."""
     found = sex_disclosure(drawn(0.0, own_shift=50.0), SEX_OF, replicates=50, seed=1)
     low, high = found["correct"]["null95"]
     assert low <= found["correct"]["value"] <= high

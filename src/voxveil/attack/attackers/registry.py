@@ -34,11 +34,11 @@ __all__ = [
 #: What each kind is, in one line.
 KINDS = {
     "ecapa": "ECAPA-TDNN, cosine",
-    "xvector_plda": "x-vector, LDA, length normalisation, PLDA",
+    "xvector_plda": "x-vector, LDA, length normalization, PLDA",
     "f0_histogram": "F0 histogram (pYIN), Euclidean distance",
     "phone_histogram": "histogram of a codebook of sounds, Euclidean distance",
-    "prosody": "F0, energy and rhythm, LDA, length normalisation, PLDA",
-    "wavlm": "WavLM features (mean, deviation), LDA, length normalisation, PLDA",
+    "prosody": "F0, energy and rhythm, LDA, length normalization, PLDA",
+    "wavlm": "WavLM features (mean, deviation), LDA, length normalization, PLDA",
     "wavlm_ecapa": "WavLM features, ECAPA-TDNN, cosine",
 }
 #: Kinds that a seed changes.

@@ -99,7 +99,7 @@ class PitchExtractor:
         )
 
     def noise_only(self, frames: int, noise: NoiseSource) -> Array:
-        """Return what the decoder makes of noise alone: the floor of any measurement.
+        """Decode noise alone, the floor of any measurement.
 
         Args:
             frames: K.

@@ -1,4 +1,4 @@
-"""Hold an attacker's scores against the epsilon the system claims.
+"""Audit of a system's claimed epsilon against an attacker's scores.
 
 For an enrolment e, any utterance u of its speaker and any utterance v of somebody else with the
 same number of vectors K are neighbours, so P(score(e, u) >= t) is at most e^epsilon times

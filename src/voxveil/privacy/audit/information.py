@@ -1,4 +1,4 @@
-"""What can pass at all: information bounds in nat, and what they say of any attacker or listener.
+"""Upper bounds of the information in released values, and the implied limits of any attacker's accuracy.
 
 With g(t) = t + exp(-t) - 1, the divergence of Laplace noise of scale b shifted by t b from the
 unshifted is g(t). A channel whose inputs all lie within a of a centre, in each coordinate, passes
@@ -85,7 +85,7 @@ def vector_information(vectors: NDArray[Any], epsilon: float) -> float:
     """Return the most that vectors of these magnitudes pass through Lap(2 / epsilon), on average.
 
     Args:
-        vectors: (K, M), normalised to L1 norm 1 first; only |entries| matter.
+        vectors: (K, M), normalized to L1 norm 1 first; only |entries| matter.
         epsilon: Per vector.
 
     Returns:

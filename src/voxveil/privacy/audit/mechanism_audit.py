@@ -1,4 +1,4 @@
-"""Audit a mechanism from outside: released values only, against the epsilon it claims.
+"""Black-box audit of a mechanism's claimed epsilon from released values.
 
 Two kinds of test, each with a chance of at most alpha to accuse a right mechanism:
 

@@ -86,6 +86,6 @@ def language_model(
         words: As :func:`vocabulary` returns.
         knobs: Order, weight and pruning.
     """
-    own = kneser_ney(sentences, words, knobs.order)
+    domain = kneser_ney(sentences, words, knobs.order)
     other = restricted(general.cut(min(knobs.order, general.order)), words)
-    return pruned(mixed(own, other, knobs.share), knobs.prune)
+    return pruned(mixed(domain, other, knobs.share), knobs.prune)

@@ -1,4 +1,4 @@
-"""Judged attacks: those of a finished chain, and somebody else's score files, in one form."""
+"""Evaluated attacks of a finished pipeline and of external score files, in one form."""
 
 from __future__ import annotations
 
@@ -162,9 +162,9 @@ class Chain:
         """
         chosen = (*scenarios, "original")
         found = [a for a in self.attacks if a.scenario in chosen and a.attacker != "fusion"]
-        there = {attack.system for attack in found}
+        attacked = {attack.system for attack in found}
         for summary in self.summaries:
-            if summary["system"] not in there:
+            if summary["system"] not in attacked:
                 raise IncompleteInputError(
                     f"{self.project}: system {summary['system']} has no attack {' or '.join(scenarios)};"
                     " run its score and evaluate stages again"
@@ -236,8 +236,8 @@ def _read(project: Path) -> Chain:
             run = f"tags.`voxveil.results` = '{digest}' and tags.`voxveil.system` = '{system}'"
             source = _file(f"outputs/evaluate/{system}", file, files[system], run)
             summed = _file(f"outputs/evaluate/{system}", "summary.json", files[system], run)
-            place = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
-            scored = _file(f"outputs/score/{system}", place, scores, run)
+            path = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
+            scored = _file(f"outputs/score/{system}", path, scores, run)
             histogram = attack["rank_histogram"]
             attacks.append(
                 Judged(

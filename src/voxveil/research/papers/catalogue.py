@@ -1,4 +1,4 @@
-"""Every table and figure that can be reproduced: what it shows, what it needs, and where it is made."""
+"""Catalogue of reproducible tables and figures: content, required inputs, and function."""
 
 from __future__ import annotations
 

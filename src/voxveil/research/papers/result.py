@@ -1,4 +1,4 @@
-"""What a reproduced table or figure is made of; every number says where it comes from."""
+"""Data types of reproduced tables and figures; every number names its source."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Source:
 
     Attributes:
         kind: ``file``, ``computed`` (from a formula or a seeded simulation) or ``published``.
-        place: File relative to the folder it was found in, the computation, or the publication.
+        location: File relative to the folder it was found in, the computation, or the publication.
         sha256: Of the file.
         run: Filter that finds the file's run in MLflow, where it has one.
     """
 
     kind: str
-    place: str
+    location: str
     sha256: str = ""
     run: str = ""
 
     def to_json(self) -> dict[str, str]:
         """Return it for ``results.json``."""
-        found = {"kind": self.kind, "place": self.place}
+        found = {"kind": self.kind, "place": self.location}
         return found | {name: text for name, text in (("sha256", self.sha256), ("run", self.run)) if text}
 
 
@@ -119,14 +119,14 @@ class Drawn:
         name: Stem of its file.
         figure: Drawn on a white ground.
         caption: Plain text.
-        spoken: Its content in words, for those who cannot see it.
+        alt: Its content in words, for those who cannot see it.
         sources: Where what it shows comes from.
     """
 
     name: str
     figure: Figure
     caption: str
-    spoken: str
+    alt: str
     sources: Sequence[Source]
 
 

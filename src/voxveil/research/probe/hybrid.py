@@ -77,8 +77,8 @@ class HybridJudge:
             {u.id: _posteriors(recognizer, read(u.id), u.id) for u in tuning},
         )
 
-        def hear(heard: str) -> Cell:
-            audio = self._speeches.read_tested(heard)
+        def hear(tested_state: str) -> Cell:
+            audio = self._speeches.read_tested(tested_state)
             posteriors = {u.id: _posteriors(recognizer, audio(u.id), u.id) for u in self.tested}
             return self._cell(posteriors, recognizer, listener)
 
@@ -109,8 +109,8 @@ class HybridJudge:
         for utterance in self.tested:
             phones = self._speeches.tested.phones(utterance.id)
             said = [phone.label for phone in phones if phone.label != SILENCE]
-            heard = decode_phones(posteriors[utterance.id], recognizer.phones)
-            edits[utterance.id] = count_edits(said, heard)
+            decoded = decode_phones(posteriors[utterance.id], recognizer.phones)
+            edits[utterance.id] = count_edits(said, decoded)
         speakers = {u.id: u.speaker for u in self.tested}
         rate = error_rate(edits, speakers, replicates=replicates, seed=seed).to_json()
         words = None

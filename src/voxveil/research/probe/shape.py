@@ -1,4 +1,4 @@
-"""What a ``probe.json`` must hold to stand in a table or figure."""
+"""Schema check of ``probe.json``."""
 
 from __future__ import annotations
 

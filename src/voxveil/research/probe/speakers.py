@@ -1,4 +1,4 @@
-"""Who speaks, from released features alone: the ASI attack as the probes run it."""
+"""Speaker identification (ASI) from released features in a probe."""
 
 from __future__ import annotations
 

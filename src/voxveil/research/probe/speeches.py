@@ -1,4 +1,4 @@
-"""What U_ASR is measured on, and what every recognizer of it gives back."""
+"""Training and test speech of U_ASR, and the interface of its recognizers."""
 
 from __future__ import annotations
 

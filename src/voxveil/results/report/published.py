@@ -69,7 +69,7 @@ DP_EXTRACTORS = (
         " pitch at ε = 1: above 94 % (62 % without noise)",
     ),
     (
-        "U_ASR, 100 - WER of a recogniser trained on the anonymized speech",
+        "U_ASR, 100 - WER of a recognizer trained on the anonymized speech",
         f"Anon {U_ASR['Anon', '']}; DP content "
         + ", ".join(str(U_ASR["Anon+DP_BN", epsilon]) for epsilon in ("100", "10", "1"))
         + " at ε = 100, 10, 1 per vector",
