@@ -43,7 +43,7 @@ class Part:
 
     @property
     def folder(self) -> Path:
-        """Where the whole lies."""
+        """Folder of the whole corpus."""
         return self.whole.folder
 
     @property

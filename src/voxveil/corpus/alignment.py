@@ -97,7 +97,7 @@ class AlignedSource:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
         return self.source.name
 
     @property

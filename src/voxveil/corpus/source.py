@@ -60,7 +60,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
 
     @property
     def synthetic(self) -> bool:

@@ -52,7 +52,7 @@ class Speech(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where it lies, for messages."""
+        """Folder, for messages."""
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Speech(Protocol):
         """Go through the utterances, always in the same order."""
 
     def __contains__(self, item: str) -> bool:
-        """Whether there is such an utterance."""
+        """Return whether the utterance exists."""
 
     def audio(self, item: str) -> Audio:
         """Return (samples,) float32 at 16 kHz."""

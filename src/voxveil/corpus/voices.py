@@ -70,7 +70,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Delivery:
-    """How one utterance is spoken: the voice of the moment, tempo, pitch setting, level."""
+    """Delivery of one utterance: voice variation, tempo, pitch setting, level."""
 
     voice: Voice
     rate: int

@@ -69,7 +69,7 @@ class Bucket:
 
     @property
     def shown(self) -> str:
-        """What to call it in messages."""
+        """Address of the bucket in messages."""
         address = self.endpoint or s3_endpoint() or "AWS"
         region = f", region {self.region}" if self.region else ""
         return f"s3://{self.bucket} at {address}{region}"

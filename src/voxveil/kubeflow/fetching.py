@@ -163,7 +163,7 @@ def _wanted(run: Finished) -> dict[str, str]:
 
 
 def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> set[str]:
-    """Refuse what holds anything but this run's results; return the places of those that are there."""
+    """Raise an error if the project holds other results; return the outputs of this run in it."""
     path, outputs = project / "params.yaml", project / "outputs"
     for folder in (project, outputs):
         if os.path.lexists(folder) and not folder.is_dir():

@@ -81,7 +81,7 @@ def run_pipeline(
 
 
 class _Progress:
-    """What the tasks of a run have given so far."""
+    """Outputs of the finished tasks of a run."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class KubeflowError(VoxveilError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the server is and who calls.
+    """Address and credentials of the server.
 
     Attributes:
         url: Address without a slash at the end; may hold no credentials.

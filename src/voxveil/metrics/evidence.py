@@ -110,7 +110,7 @@ def _eer_hides_evidence(f: Findings) -> str | None:
 
 
 def _evidence_is_significant(f: Findings) -> bool:
-    """Tell whether scores and labels depend on each other beyond chance, trials taken as independent."""
+    """Return whether scores and labels depend on each other beyond chance, with trials as independent."""
     t, n = f.bins.target, f.bins.nontarget
     total = t + n
     whole = f.table.n_target + f.table.n_nontarget

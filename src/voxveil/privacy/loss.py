@@ -51,7 +51,7 @@ class Loss:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse anything that is not a loss."""
+        """Validate the fields."""
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
             raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
         try:

@@ -61,7 +61,7 @@ class Entry:
     earlier: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what could not be accounted for."""
+        """Validate the fields."""
         where = f"input {self.input!r}"
         if not isinstance(self.input, str) or not self.input:
             raise PrivacyError(f"an input of a release needs a name, got {self.input!r}")

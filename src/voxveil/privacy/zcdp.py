@@ -51,7 +51,7 @@ def pure_rho(epsilon: float) -> float:
 
 
 def require_rho(rho: object, name: str, low: float, high: float) -> None:
-    """Refuse a rho that is not a number between ``low`` and ``high``."""
+    """Raise an error if rho is not a number between ``low`` and ``high``."""
     if isinstance(rho, bool) or not isinstance(rho, int | float):
         raise PrivacyError(f"{name}: rho must be a number, got {rho!r}")
     if not low <= rho <= high:

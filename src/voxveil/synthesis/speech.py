@@ -73,7 +73,7 @@ class Speech:
 
 @dataclass(frozen=True)
 class Crop:
-    """Where a crop lies: ``frames`` frames of ``item`` from frame ``start``."""
+    """Position of a crop: ``frames`` frames of ``item`` from frame ``start``."""
 
     item: str
     start: int

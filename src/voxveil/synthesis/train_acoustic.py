@@ -38,7 +38,7 @@ _CACHE_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class _Known:
-    """What does not change from step to step: content before its noise, and the voice."""
+    """Cached values of an utterance: content before its noise, and the voice."""
 
     content: Array
     embedding: Array

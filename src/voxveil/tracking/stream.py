@@ -32,7 +32,7 @@ _PATIENCE = 300.0
 
 
 class Training(Protocol):
-    """What describes a training: a stage's context."""
+    """The facts of a training that are logged, taken from a stage's context."""
 
     @property
     def stage(self) -> str:

@@ -49,7 +49,7 @@ class TrainingError(VoxveilError):
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train.
+    """Parameters of a training.
 
     Attributes:
         name: For progress and messages, e.g. ``train_pitch[dp]``.

@@ -55,7 +55,7 @@ def rank() -> int:
 
 
 def is_first() -> bool:
-    """Tell whether this is the process that writes and reports."""
+    """Return whether this process writes and reports."""
     return rank() == 0
 
 

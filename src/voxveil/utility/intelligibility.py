@@ -53,7 +53,7 @@ def permuted_edits(
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Whether speech counts as understood, and why."""
+    """Whether speech counts as intelligible, with the reason."""
 
     understood: bool
     reason: str

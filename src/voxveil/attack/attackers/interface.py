@@ -49,7 +49,7 @@ class Attacker(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """How its vectors are compared."""
+        """Scoring back end of its embeddings."""
 
     def embed(self, audio: NDArray[np.float32], name: str) -> Vector:
         """Return the (E,) vector of a 16 kHz clip called ``name``."""

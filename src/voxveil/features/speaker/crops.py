@@ -34,7 +34,7 @@ _CACHE_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class CropPlan:
-    """How crops are drawn.
+    """Parameters of crops.
 
     Attributes:
         seed: The run's seed.

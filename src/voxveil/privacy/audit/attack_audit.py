@@ -38,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class AttackFinding:
-    """What an attack says of a claim.
+    """Result of an attack audit of a claim.
 
     Attributes:
         epsilon: The claim: the largest utterance epsilon among the tested, in nat.

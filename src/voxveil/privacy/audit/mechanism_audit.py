@@ -258,6 +258,6 @@ def _drawn(draw: Callable[[int], Sample], count: int) -> Sample:
 
 
 def require_releases(releases: int) -> None:
-    """Refuse an audit of too few releases to say anything."""
+    """Raise an error if there are too few releases for an audit."""
     if releases < 100:
         raise InputError(f"an audit needs at least 100 releases, got {releases}")

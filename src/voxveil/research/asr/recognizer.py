@@ -84,7 +84,7 @@ class Recognizer:
 
     @property
     def tokens(self) -> Tokens:
-        """What it spells with."""
+        """Output tokens."""
         return self._tokens
 
     def transcribe(

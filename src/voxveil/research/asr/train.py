@@ -36,7 +36,7 @@ _VALIDATION = 3600.0
 
 @dataclass(frozen=True)
 class TrainedRecognizer:
-    """What training gives.
+    """A trained recognizer with its curve.
 
     Attributes:
         recognizer: Ready to transcribe.

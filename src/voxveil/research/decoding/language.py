@@ -18,7 +18,7 @@ __all__ = ["LanguageKnobs", "language_model", "training_sentences", "vocabulary"
 
 @dataclass(frozen=True)
 class LanguageKnobs:
-    """What the language model is made of.
+    """Parameters of the language model.
 
     Attributes:
         order: Longest n-gram, 1 to 3.

@@ -22,7 +22,7 @@ SCALES = (0.15, 0.2, 0.25, 0.35, 0.5)
 
 @dataclass(frozen=True)
 class SearchKnobs:
-    """How the graph is searched.
+    """Parameters of the search.
 
     Attributes:
         acoustic_scale: Weight of a frame's log-likelihood against the language model. Neighbouring
@@ -74,7 +74,7 @@ def decode_words(log_posteriors: NDArray[Any], graph: Graph, knobs: SearchKnobs 
 
 
 def word_errors(transcript: str, decoded: Sequence[str]) -> Edits:
-    """Return the errors of decoded words against a transcript, both spelt alike."""
+    """Return the errors of decoded words against a transcript, after normalization of both."""
     return count_edits(normalize_words(transcript), normalize_words(" ".join(decoded)))
 
 

@@ -66,12 +66,12 @@ class Judged:
 
     @property
     def who(self) -> str:
-        """Attacker and scenario in words."""
+        """Attacker and scenario as text."""
         return f"{self.attacker}, {self.scenario.replace('_', '-')}"
 
     @property
     def name(self) -> str:
-        """What tells its numbers from others'."""
+        """Prefix of its numbers' names."""
         return f"{self.system}/{self.attacker}/{self.scenario}"
 
     @property
@@ -89,7 +89,7 @@ class Judged:
         return of_metric(f"{self.name}/{metric}", self.metrics[metric], self.source, digits=digits)
 
     def nothing(self, metric: str) -> Number | str:
-        """Return the worse end of what a metric reads where nothing leaks; empty where that is unknown."""
+        """Return the worse end of a metric's null range, empty where it is unknown."""
         found = self.metrics[metric]["null95"]
         if not found:
             return ""
@@ -148,7 +148,7 @@ class Chain:
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what must be known before any number."""
+        """Return the warnings that precede any number."""
         if not self.summaries:
             return (_NO_CHAIN,)
         found = [f"Synthetic speech. {SYNTHETIC_NOTE}"] if self.corpus["synthetic"] else []
@@ -313,7 +313,7 @@ def given_attacks(options: Options, only: str = "") -> list[Judged]:
 
 
 def warnings_table(attacks: Sequence[Judged]) -> list[Table]:
-    """Return what the evaluations of some attacks warned of; no table where they did not."""
+    """Return a list with the table of the attacks' warnings, empty without any."""
     rows = [[attack.system, attack.who, text] for attack in attacks for text in attack.warnings]
     return [Table("What the evaluation warns of", ("System", "Attack", "Warning"), rows)] if rows else []
 

@@ -15,7 +15,7 @@ __all__ = ["Cell", "Drawn", "Number", "Options", "Result", "Source", "Table", "o
 
 @dataclass(frozen=True)
 class Options:
-    """What a reader of the command line may choose.
+    """Command-line options of a reproduction.
 
     Attributes:
         size: ``mini`` or ``full``: which overlay a message about missing inputs names.
@@ -36,7 +36,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a number comes from.
+    """Source of a number.
 
     Attributes:
         kind: ``file``, ``computed`` (from a formula or a seeded simulation) or ``published``.
@@ -58,7 +58,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Number:
-    """A value with all that it travels with.
+    """A value with unit, interval, null range and source.
 
     Attributes:
         name: What it is, ``ROW/METRIC``; unique within a result.
@@ -113,7 +113,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure.
+    """A drawn figure with caption and sources.
 
     Attributes:
         name: Stem of its file.

@@ -43,7 +43,7 @@ _NO_WORDS = (
 
 
 def privacy(project: Path, options: Options) -> Result:
-    """Make figure 7: how well systems protect, against epsilon."""
+    """Make figure 7: privacy metrics of systems against epsilon."""
     from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig7", project, options)
@@ -73,7 +73,7 @@ def privacy(project: Path, options: Options) -> Result:
 
 
 def utility(project: Path, options: Options) -> Result:
-    """Make figure 8: what is left of words and intonation, against epsilon."""
+    """Make figure 8: utility of words and intonation against epsilon."""
     from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig8", project, options)

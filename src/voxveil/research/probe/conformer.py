@@ -66,7 +66,7 @@ class ConformerJudge:
 
     @property
     def name(self) -> str:
-        """What it is, for the table."""
+        """Name of the recognizer in the table."""
         from importlib.metadata import version
 
         asr = self._params.asr

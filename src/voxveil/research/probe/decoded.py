@@ -24,7 +24,7 @@ Posteriors = NDArray[np.float32]
 
 
 class Listener:
-    """What is known from public training speakers, and how loud to believe the posteriors.
+    """Models from public training speakers, with scales of the posteriors.
 
     Args:
         training: Training utterances, with transcripts where words are decoded.

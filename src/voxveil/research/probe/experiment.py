@@ -65,7 +65,7 @@ def arrange(probes: Iterable[Path], folder: Path, params: Params) -> list[str]:
 
 
 def _check_whole(found: set[tuple[str, str, int]], params: Params) -> None:
-    """Refuse an experiment with a hole in it."""
+    """Raise an error if a probe of the experiment is missing."""
     wanted = {(kind, name) for kind, trainer in PROBED.items() for name in getattr(params, trainer).variants}
     present = {(kind, variant) for kind, variant, _ in found}
     if present != wanted:

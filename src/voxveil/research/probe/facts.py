@@ -23,7 +23,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Cost:
-    """What releasing one utterance costs.
+    """Privacy loss of one utterance.
 
     Attributes:
         loss: Per vector, or per utterance.
@@ -35,18 +35,18 @@ class Cost:
 
     @property
     def information(self) -> float:
-        """The most that passes, in nat."""
+        """Upper bound of the released information, in nat."""
         return utterance_information({"released": self.loss}, self.vectors)
 
 
 def corpus_of(public: Path) -> dict[str, Any]:
-    """Return what the page says of the corpus."""
+    """Return the facts of the corpus for the page."""
     facts = read_json(public / "corpus.json")
     return {name: facts.get(name) for name in ("name", "synthetic", "revision", "machine_transcripts")}
 
 
 def spent(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Return what utterances cost and the most that can pass.
+    """Return privacy losses and information bounds of utterances.
 
     Args:
         costs: Of each measured utterance.

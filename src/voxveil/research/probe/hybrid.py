@@ -57,7 +57,7 @@ class HybridJudge:
 
     @property
     def name(self) -> str:
-        """What it is, for the table."""
+        """Name of the recognizer in the table."""
         words = "; words by lexicon and n-gram" if self._params.probe.words else ""
         return f"hybrid: acoustic model of train_content, phone loop{words}"
 

@@ -26,7 +26,7 @@ Cell = dict[str, dict[str, Any] | None]
 
 @dataclass(frozen=True)
 class Speeches:
-    """What is trained on and what is heard, each as it was and anonymized.
+    """Training and test speech, each original and anonymized.
 
     Attributes:
         training: Public speech with phone timing (for the hybrid recognizer) and transcripts (for words).
@@ -41,11 +41,11 @@ class Speeches:
     tested_anonymized: Split
 
     def read_training(self, state: str) -> Read:
-        """Return what reads the training speech in one of :data:`STATES`."""
+        """Return the reader of training speech in one of :data:`STATES`."""
         return (self.training if state == STATES[0] else self.training_anonymized).audio
 
     def read_tested(self, state: str) -> Read:
-        """Return what reads the tested speech in one of :data:`STATES`."""
+        """Return the reader of test speech in one of :data:`STATES`."""
         return (self.tested if state == STATES[0] else self.tested_anonymized).audio
 
     def check(self, *, phones: bool) -> None:
@@ -74,15 +74,15 @@ class Speeches:
 
 
 class Judge(Protocol):
-    """A recognizer of U_ASR: trained on speech in one state, it hears the tested speech in each."""
+    """A recognizer of U_ASR: trained on speech in one state, tested on speech in each state."""
 
     @property
     def name(self) -> str:
-        """What it is, for the table."""
+        """Name of the recognizer in the table."""
 
     @property
     def tested(self) -> Sequence[Utterance]:
-        """What it hears."""
+        """Test utterances."""
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
         """Train on speech in a state; returns what hears the tested speech in a state."""

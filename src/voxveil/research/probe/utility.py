@@ -101,7 +101,7 @@ def _text(entry: Mapping[str, Any]) -> str:
 
 
 def _require_sane(cell: Mapping[str, Any], largest: float) -> None:
-    """Refuse a table whose recognizer does not recognize unprotected speech; 100 never does."""
+    """Raise an error if errors on unprotected speech exceed ``largest`` %; 100 disables the check."""
     for unit in ("phones", "words"):
         found = cell[unit]
         if largest < 100.0 and found is not None and found["value"] is not None and found["value"] > largest:

@@ -206,7 +206,7 @@ def _attack_rows(
 
 
 def _has_value(attack: Attack, name: str) -> bool:
-    """Whether a metric has a number or a reason that is about this run (not: never asked for)."""
+    """Return whether a metric has a value, or a reason specific to this run."""
     entry = attack["metrics"].get(name)
     return bool(entry) and (entry["value"] is not None or str(entry["note"]).startswith("unbounded"))
 

@@ -131,7 +131,7 @@ def _auth_head(auth: Any, url: str) -> str:
 def _require_known(
     behind: list[str], store: Any, auth: Any, settings: ServerSettings, found: tuple[str | None, str | None]
 ) -> None:
-    """Refuse a revision this MLflow has never heard of: the database is newer."""
+    """Raise an error for a schema revision unknown to this MLflow, which is older than the database."""
     from alembic.script import ScriptDirectory
     from alembic.util.exc import CommandError
 

@@ -64,7 +64,7 @@ class MLflow:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs."""
+        """Environment variables of a client."""
         return {
             "MLFLOW_TRACKING_URI": self.address,
             "MLFLOW_TRACKING_USERNAME": self.settings.admin,
@@ -229,7 +229,7 @@ class Stack:
 
 
 def _require_free(name: str, port: int, patience: float = 5.0) -> None:
-    """Refuse a port that somebody listens on; a process that was killed holds its own for a moment."""
+    """Raise an error if a port stays in use; a killed process releases its port after a moment."""
     until = time.monotonic() + patience
     while _taken(port):
         if time.monotonic() > until:

@@ -54,7 +54,7 @@ class SeaweedFS:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs."""
+        """Environment variables of a client."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self._key,

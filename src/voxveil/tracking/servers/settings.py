@@ -54,7 +54,7 @@ class ServerSettings:
     workers: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse what must not run.
+        """Validate the settings.
 
         Raises:
             StackError: Naming the variable.

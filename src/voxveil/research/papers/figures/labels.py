@@ -17,7 +17,7 @@ _GAP = 0.05
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:
-    """Return a place for each value, as near to it as may be, all at least ``gap`` apart.
+    """Return positions at least ``gap`` apart, as close to the values as possible.
 
     Values that would stand too close are put as one block around their mean; order is kept.
     """

@@ -28,7 +28,7 @@ Point = tuple[float, float, tuple[float, float] | None]
 
 @dataclass(frozen=True)
 class Line:
-    """What a panel shows.
+    """Values of one panel.
 
     Attributes:
         title: Of the panel.
