@@ -81,7 +81,7 @@ class Plda:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], name: str) -> Plda:
-        """Rebuild what :meth:`to_arrays` gave; ``name`` is the file for an error."""
+        """Rebuild the model from the arrays of :meth:`to_arrays`; ``name`` is the file in errors."""
         model = cls(*(arrays[f"plda_{field}"] for field in cls.__dataclass_fields__))
         size, dimensions = model.lda.shape if model.lda.ndim == 2 else (-1, -1)
         shapes = [model.mean.shape, model.centre.shape, model.basis.shape, model.psi.shape]

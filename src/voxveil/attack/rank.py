@@ -68,7 +68,7 @@ class RankScores:
 
     @classmethod
     def load(cls, path: Path) -> RankScores:
-        """Read what :meth:`save` wrote."""
+        """Read the file of :meth:`save`."""
         return cls(**read_arrays(path, cls.__dataclass_fields__))
 
 

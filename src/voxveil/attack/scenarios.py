@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def enrolled(self) -> list[str]:
-        """Utterances that stand for a speaker, in the trials or in the ranks."""
+        """Enrolment utterances of the trials and of the ranks."""
         of_trials = [item for items in self.lists.enrolments.values() for item in items]
         of_ranks = [item for items in self.ranks.references.values() for item in items]
         return list(dict.fromkeys([*of_trials, *of_ranks]))

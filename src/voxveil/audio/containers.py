@@ -67,7 +67,7 @@ def cut_short(path: Path) -> str:
 
 
 def _announced(head: bytes) -> int:
-    """Return the bytes a file says it has, 0 where it does not say."""
+    """Return the size in bytes in a file's header, 0 if absent."""
     kind, form = head[:4], head[8:12]
     if kind == b"RIFF" and form == b"WAVE":
         size = int.from_bytes(head[4:8], "little") + 8

@@ -231,7 +231,7 @@ def encode_audio(audio: NDArray[np.floating], name: str, file_format: str) -> tu
 
 
 def to_int16(audio: NDArray[np.floating]) -> NDArray[np.int16]:
-    """Return finite samples, full scale 1, as 16-bit integers; what lies beyond is clipped."""
+    """Return finite samples, full scale 1, as 16-bit integers, clipped at full scale."""
     integers: NDArray[np.int16] = np.clip(np.rint(audio.astype(np.float64) * 32768), -32768, 32767).astype(
         np.int16
     )

@@ -102,7 +102,7 @@ class AlignedSource:
 
     @property
     def synthetic(self) -> bool:
-        """True if nobody ever said this."""
+        """True for synthetic speech."""
         return self.source.synthetic
 
     @property

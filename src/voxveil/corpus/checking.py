@@ -39,7 +39,7 @@ def audio_files(folder: Path) -> Iterator[Path]:
 
 
 def check_file(path: Path) -> Finding:
-    """Read one file to its end as a corpus would; silence is refused, as there."""
+    """Read one file completely, by the rules of a corpus: silence is an error."""
     if utf8_name(path) is None:
         return Finding(path, f"{printable(path)}: {NOT_UTF8}")
     try:

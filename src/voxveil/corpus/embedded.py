@@ -32,7 +32,7 @@ _FIRST_SPEAKER = 101
 
 @dataclass(frozen=True)
 class EmbeddedSource:
-    """Speakers made from a seed; every second one is a woman.
+    """Synthetic speakers drawn from a seed; every second one is a woman.
 
     Attributes:
         seed: The run's seed; equal seeds give equal bytes.

@@ -64,7 +64,7 @@ class Source(Protocol):
 
     @property
     def synthetic(self) -> bool:
-        """True if nobody ever said this."""
+        """True for synthetic speech."""
 
     @property
     def clips(self) -> tuple[Clip, ...]:

@@ -48,7 +48,7 @@ class Spoken(Protocol):
 
 
 class Speech(Protocol):
-    """Utterances of known speakers that can be heard: a :class:`Split`, or a corpus of anybody's."""
+    """Utterances of known speakers with audio: a :class:`Split` or an external corpus."""
 
     @property
     def folder(self) -> Path:

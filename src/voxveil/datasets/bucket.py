@@ -51,7 +51,7 @@ def parse_location(location: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Access to one bucket, impatient: a dead or wrong server is told within half a minute.
+    """Access to one bucket; an unreachable or wrong server is an error within half a minute.
 
     Attributes:
         bucket: Its name.
@@ -178,7 +178,7 @@ class Bucket:
             raise
 
     def probe(self, client: Any) -> None:
-        """Write an object under the prefix, read it back, remove it for good.
+        """Write an object under the prefix, read it back, and remove it permanently.
 
         Raises:
             DataError: One of these fails.

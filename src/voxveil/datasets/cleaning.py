@@ -73,7 +73,7 @@ def _unknown_here(root: Path) -> list[str]:
 
 
 def collect_data(root: Path) -> str:
-    """Run ``dvc gc`` and return what it says.
+    """Run ``dvc gc`` and return its output.
 
     Raises:
         DataError: DVC refuses.
@@ -92,7 +92,7 @@ def in_use(model: FoundModel) -> list[str]:
 
 
 def delete_bytes(model: FoundModel) -> str:
-    """Delete the bytes of a model from S3 and return what was done; DVC removes those that it holds.
+    """Delete the files of a model from S3 and return a report; DVC removes those that it tracks.
 
     Raises:
         DataError: The store is away or refuses.
@@ -115,7 +115,7 @@ def delete_bytes(model: FoundModel) -> str:
 
 
 def tracked_commands(tracked: Tracked) -> list[str]:
-    """Return the commands that remove a store's runs for good."""
+    """Return the commands that remove a store's runs permanently."""
     if not tracked.runs:
         return []
     ids = ",".join(run.id for run in tracked.runs)
@@ -128,7 +128,7 @@ def tracked_commands(tracked: Tracked) -> list[str]:
 
 
 def collect_tracked(root: Path, tracked: Tracked) -> str:
-    """Delete model versions and runs, in a database of this machine for good; return what was done.
+    """Delete model versions and runs, permanently in a local database; return a report.
 
     Raises:
         DataError: MLflow refuses.

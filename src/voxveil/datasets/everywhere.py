@@ -57,7 +57,7 @@ class Everywhere:
 
 
 def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywhere:
-    """Search datasets, outputs, register and MLflow; what cannot be searched becomes a gap.
+    """Search datasets, outputs, register and MLflow; an unsearchable one becomes a gap.
 
     Args:
         root: Folder that holds ``.dvc``.

@@ -89,7 +89,7 @@ def stores_of(root: Path) -> list[Store]:
 
 
 def find_tracked(store: Store, hashes: Collection[str]) -> Tracked:
-    """Return what was made of data that have one of these hashes, in every experiment, deleted or not.
+    """Return runs and models of data with one of these hashes, in every experiment, also deleted ones.
 
     Runs and model versions carry them as the tags ``voxveil.data_revision`` (prepared speech) and
     ``voxveil.dataset`` (a dataset's manifest). A run is also found by the digest of a dataset it

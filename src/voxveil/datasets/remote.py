@@ -39,7 +39,7 @@ class Settings:
 
 
 def set_up(root: Path, settings: Settings) -> list[str]:
-    """Check bucket and permissions, then write DVC's configuration; return what was done, line by line.
+    """Check bucket and permissions, then write DVC's configuration; return a report, line by line.
 
     Nothing is configured unless every check succeeded. Keys are never written: they come from
     ``AWS_*`` or from ``.dvc/config.local``, which Git ignores.

@@ -25,7 +25,7 @@ __all__ = ["clean_up", "print_everywhere", "withdraw"]
 
 
 def print_everywhere(found: Everywhere) -> None:
-    """Print where the speaker is, and what was not searched."""
+    """Print everything found of the speaker, and what was not searched."""
     print(f"speaker {found.speaker}")
     print(f"\ndataset versions: {len(found.holdings) or 'none'}")
     print(
@@ -90,7 +90,7 @@ def withdraw(root: Path, found: Everywhere, reports: Reports) -> Iterator[tuple[
 
 
 def clean_up(root: Path, found: Everywhere) -> int:
-    """Delete for good the data that no current version needs, models and MLflow runs; say what was done.
+    """Delete permanently the data that no current version needs, models and MLflow runs; print a report.
 
     Raises:
         InputError: Something stands in the way; nothing was deleted.

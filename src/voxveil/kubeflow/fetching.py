@@ -84,7 +84,7 @@ def finished_here(root: Path) -> Finished:
 
 
 def finished_on_server(server: Server, experiment: str, text: str) -> Finished:
-    """Return a run of a Kubeflow server by its id or name; where its outputs lie stands in MLflow.
+    """Return a run of a Kubeflow server by its id or name; MLflow has the locations of its outputs.
 
     Args:
         server: The server.

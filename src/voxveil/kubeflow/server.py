@@ -25,7 +25,7 @@ _PAGE = 100
 
 
 class KubeflowError(VoxveilError):
-    """The Kubeflow server is away, or refuses what it is sent."""
+    """The Kubeflow server is unreachable or rejects a request."""
 
     exit_code = 1
 
@@ -264,7 +264,7 @@ class Server:
 
 
 def _refusal(error: Any) -> str:
-    """Return what a server said, in one line."""
+    """Return a server's message in one line."""
     if 300 <= error.status < 400 or error.status in (401, 403):
         return (
             f"refuses the caller ({error.status} {error.reason}); set KFP_TOKEN, and KFP_NAMESPACE if need be"

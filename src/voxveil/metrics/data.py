@@ -75,7 +75,7 @@ class CountTable:
 
     @classmethod
     def from_counts(cls, values: FloatArray, target: IntArray, nontarget: IntArray) -> CountTable:
-        """Build from counts, leaving out scores at which nothing stands.
+        """Build from counts, without scores that have no trial.
 
         Raises:
             UndefinedMetricError: If one class is empty.

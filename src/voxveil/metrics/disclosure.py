@@ -48,7 +48,7 @@ def mean_disclosure(gamma: FloatArray) -> FloatArray:
 
 
 def independent_bits(bits: Sequence[float], n_references: int) -> float:
-    """Return what representations would disclose together if they were independent, in bit.
+    """Return the joint disclosure of representations under independence, in bit.
 
     Args:
         bits: Mean disclosure of each.

@@ -69,7 +69,7 @@ def gather_releases(releases: Sequence[Release], order: Sequence[str]) -> Releas
 
 
 def gathered_fault(record: Release, known: Mapping[str, Release]) -> str:
-    """Return why a gathered record is not what its parts say, ending in "the register"; empty where it is.
+    """Return why a gathered record contradicts its parts, ending in "the register"; empty if it agrees.
 
     Args:
         record: One with parts.

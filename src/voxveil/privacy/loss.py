@@ -80,7 +80,7 @@ class Loss:
 
     @property
     def unbounded(self) -> bool:
-        """True where nothing is promised: no noise, or what it is composed with has none."""
+        """True for an infinite loss: no noise, or composed with a stream without noise."""
         return math.isinf(self.epsilon) and self.rho is None
 
     @property
@@ -108,7 +108,7 @@ class Loss:
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> Loss:
-        """Read what :meth:`to_json` wrote."""
+        """Read the output of :meth:`to_json`."""
         epsilon = content["epsilon"]
         return Loss(**{**content, "epsilon": math.inf if epsilon == "inf" else epsilon})
 

@@ -67,7 +67,7 @@ class Mechanism(Protocol):
     name: str
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
-        """Return what releasing a value of this shape costs: it does not depend on the value.
+        """Return the privacy loss of releasing a value of this shape, independent of the value.
 
         Args:
             shape: Shape of the private value.

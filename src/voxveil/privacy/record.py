@@ -164,7 +164,7 @@ class Release:
         )
 
     def require(self, name: str, losses: Mapping[str, Loss], vectors: int) -> None:
-        """Check that what was released of an input is what was announced; call it before writing.
+        """Check that an input's release matches its announcement; call it before writing.
 
         Raises:
             PrivacyError: The input was not announced, or with other losses or fewer vectors.

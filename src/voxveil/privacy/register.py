@@ -86,7 +86,7 @@ def open_register(location: str | None = None) -> Register:
 
 
 class FolderRegister:
-    """A register in a folder; the folder is made by the first release, its parent must exist.
+    """A register in a folder; the first release creates the folder, its parent must exist.
 
     Args:
         folder: Where the objects lie as ``RELEASE.json``.
@@ -127,7 +127,7 @@ class FolderRegister:
             raise PrivacyError(f"register {path}: reads back differently; nothing was released")
 
     def exists(self) -> bool:
-        """Return whether the folder is there."""
+        """Return whether the folder exists."""
         return self._folder.exists()
 
     def names(self) -> list[str]:
@@ -196,7 +196,7 @@ class S3Register:
             raise PrivacyError(f"register s3://{self._bucket}/{key}: exists already; nothing was released")
 
     def exists(self) -> bool:
-        """Return whether anything lies under the prefix, which is all that a prefix is."""
+        """Return whether any object exists under the prefix."""
         return bool(self.names())
 
     def names(self) -> list[str]:

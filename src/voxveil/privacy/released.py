@@ -63,5 +63,5 @@ def require_released(value: Any, name: str) -> Released[Any]:
 
 
 def seal(value: T, loss: Loss) -> Released[T]:
-    """Make a Released value; for mechanisms only (not exported)."""
+    """Create a Released value; for mechanisms only (not exported)."""
     return Released(value, loss, key=_KEY)

@@ -78,7 +78,7 @@ def concentrated(loss: Mapping[str, Any] | None) -> bool:
 
 
 def pure_text(loss: Mapping[str, Any]) -> str:
-    """Return a pure epsilon for a table; a loss under zCDP has none, and its figure stands elsewhere."""
+    """Return a pure epsilon for a table; a loss under zCDP has none, and has its own column."""
     return "none (zCDP)" if concentrated(loss) else epsilon_text(loss["epsilon"])
 
 

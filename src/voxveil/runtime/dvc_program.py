@@ -41,7 +41,7 @@ def dvc_environment() -> dict[str, str]:
 
 
 def dvc(root: Path, *arguments: str) -> str:
-    """Run ``dvc ARGUMENTS`` in ``root``, waiting for another DVC to end, and return what it prints.
+    """Run ``dvc ARGUMENTS`` in ``root``, waiting for another DVC to end, and return its output.
 
     Raises:
         DataError: With DVC's own reason in one line.

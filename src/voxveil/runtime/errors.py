@@ -53,7 +53,7 @@ class MissingExtraError(VoxveilError):
 
 
 class DataError(VoxveilError):
-    """Git, DVC or the store of datasets refuses or cannot be reached."""
+    """Git, DVC or the dataset store fails or cannot be reached."""
 
     exit_code = 1
 

@@ -116,7 +116,7 @@ class AcousticModel(nn.Module):
         return normal * self.mel_sd + self.mel_mean, torch.sigmoid(voicing)
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": _KIND, "sizes": asdict(self.size)}
 
     @classmethod

@@ -141,7 +141,7 @@ class HifiGan(nn.Module):
         return audio[:, _OFFSET : _OFFSET + samples].float()
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod

@@ -125,7 +125,7 @@ class NsfVocoder(nn.Module):
         return _joined(first[:, 0], second[:, 0], to_samples(cutoff, samples))
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod

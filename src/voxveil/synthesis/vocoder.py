@@ -166,7 +166,7 @@ class Vocoder(nn.Module):
         return torch.stft(audio, FFT_SIZE, HOP, WINDOW, window, pad_mode="constant", return_complex=True)
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod

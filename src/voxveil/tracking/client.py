@@ -39,7 +39,7 @@ _HALF_MADE = re.compile(
 
 
 class TrackingError(VoxveilError):
-    """The tracking store cannot be reached or refuses what it is sent. Results are not affected."""
+    """The tracking store cannot be reached or rejects a request. Results are not affected."""
 
     exit_code = 1
 

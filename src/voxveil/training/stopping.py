@@ -51,7 +51,7 @@ class EarlyStopping:
         return self._path is not None
 
     def resume(self, curve: Sequence[Mapping[str, float]]) -> None:
-        """Read off a curve what had been seen when it was saved."""
+        """Restore the state from a saved curve."""
         for point in curve:
             self._judge(point[self._judged], int(point["step"]))
 

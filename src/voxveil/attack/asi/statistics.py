@@ -32,7 +32,7 @@ def utterance_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def pitch_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return (8,) mean, deviation and five quantiles of the pitch where there is one, and the share voiced.
+    """Return (8,) mean, deviation and five quantiles of voiced pitch, and the share of voiced frames.
 
     Args:
         features: (K, 2) pitch and voicing, the result of

@@ -39,7 +39,7 @@ class Prosody:
         return prosody_vector(audio, name)
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write ``model.json``; there is nothing else to store."""
+        """Write ``model.json``, the only file."""
         write_json(Path(folder) / "model.json", {"format": 1, **facts})
 
 

@@ -50,7 +50,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True)
 class _Folder:
-    """A data folder by what its name says."""
+    """A data folder with the fields of its name."""
 
     path: Path
     set: str

@@ -67,7 +67,7 @@ class ContentExtractor:
 
     @staticmethod
     def load(folder: Path, prefix: str = "") -> ContentExtractor:
-        """Load what the train_content stage wrote, onto the GPU if there is one.
+        """Load the output of the stage train_content, onto the GPU if available.
 
         Args:
             folder: Holds ``<prefix>model.json`` and ``<prefix>model.safetensors``.

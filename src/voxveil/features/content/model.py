@@ -54,7 +54,7 @@ class ContentSize:
 
     @staticmethod
     def from_json(content: Mapping[str, Any], name: str) -> ContentSize:
-        """Read what :meth:`to_json` wrote; ``name`` is the file for an error."""
+        """Read the output of :meth:`to_json`; ``name`` is the file in errors."""
         try:
             return ContentSize(**{field: int(content[field]) for field in ContentSize.__dataclass_fields__})
         except (KeyError, TypeError, ValueError) as error:

@@ -32,7 +32,7 @@ class PitchCodec(Protocol):
         ...
 
     def decode(self, noisy: Array, frames: int) -> Array:
-        """Return (K,) on the unit scale, not clipped, of what was released."""
+        """Return (K,) on the unit scale, not clipped, from the released values."""
         ...
 
     def neutral(self, frames: int) -> Array:

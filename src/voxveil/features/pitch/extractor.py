@@ -52,7 +52,7 @@ class PitchExtractor:
 
     @staticmethod
     def load(folder: Path, prefix: str = "") -> PitchExtractor:
-        """Load what the train_pitch stage wrote.
+        """Load the output of the stage train_pitch.
 
         Args:
             folder: Holds ``<prefix>model.json`` and ``<prefix>model.safetensors``.

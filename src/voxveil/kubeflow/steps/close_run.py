@@ -25,7 +25,7 @@ _STATUS = {"SUCCEEDED": "FINISHED", "CANCELED": "KILLED", "CANCELLED": "KILLED"}
 
 
 def run(call: StepCall) -> StepResult:
-    """Close what is open, and tell people of a failure."""
+    """Close open MLflow runs, and notify people of a failure."""
     state, message = _state(call.parameters.get("status"))
     run_id = os.environ.get("KFP_RUN_ID", "")
     if tracking_enabled() and run_id:

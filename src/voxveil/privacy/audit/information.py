@@ -96,7 +96,7 @@ def vector_information(vectors: NDArray[Any], epsilon: float) -> float:
 
 
 def utterance_information(losses: Mapping[str, Loss], vectors: int) -> float:
-    """Return the most that one utterance passes, in nat, given what its streams cost.
+    """Return the upper bound of information in one utterance, in nat, from its streams' losses.
 
     Args:
         losses: Loss of each stream, as in a ledger entry.
@@ -149,7 +149,7 @@ def odds_accuracy_limit(epsilon: float, candidates: int) -> float:
 
 
 def passing_line(losses: Mapping[str, Loss], vectors: int) -> str:
-    """Return one line for under a table: what the claim lets through per utterance."""
+    """Return one line below a table: the information bound per utterance under the claim."""
     parts = []
     for name in sorted(losses):
         passed = utterance_information({name: losses[name]}, vectors)

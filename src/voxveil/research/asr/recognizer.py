@@ -126,7 +126,7 @@ class Recognizer:
 
 
 def collapse(path: list[int]) -> list[int]:
-    """Return what a CTC path spells: runs made one token, blanks removed."""
+    """Return the tokens of a CTC path: repeats merged, blanks removed."""
     return [one for one, last in zip(path, [BLANK, *path], strict=False) if one != last and one != BLANK]
 
 

@@ -50,7 +50,7 @@ class Tokens:
         return "pieces" if self._processor else "characters"
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a transcript; what cannot be spelt is left out."""
+        """Return the tokens of a transcript without unknown characters."""
         words = " ".join(normalize_words(text))
         if self._processor:
             found = self._processor.encode(words)
@@ -67,7 +67,7 @@ class Tokens:
         return " ".join(normalize_words(spelt))
 
     def save(self, folder: Path) -> dict[str, Any]:
-        """Write what does not fit into ``model.json``; return what does."""
+        """Write the subword model, if any, to a file; return the part for ``model.json``."""
         if not self._processor:
             return {"characters": list(self._characters)}
         write_bytes(Path(folder) / _FILE, self._pieces)

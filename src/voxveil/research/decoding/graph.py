@@ -65,7 +65,7 @@ class Graph:
 
     @staticmethod
     def load(folder: Path) -> Graph:
-        """Read what :meth:`save` wrote.
+        """Read the files of :meth:`save`.
 
         Raises:
             InputError: Not a graph of format 1.

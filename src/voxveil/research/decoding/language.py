@@ -36,7 +36,7 @@ class LanguageKnobs:
 def training_sentences(
     training: Sequence[Utterance], tested: Sequence[Utterance]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the sentences a language model may learn from: none of them is said in the test.
+    """Return the training sentences of a language model; none of them is in the test.
 
     A transcript that equals a tested one goes, whoever read it (readers share books).
 

@@ -67,7 +67,7 @@ class PhoneModel:
 
     @staticmethod
     def load(path: Path) -> PhoneModel:
-        """Read what :meth:`save` wrote.
+        """Read the file of :meth:`save`.
 
         Raises:
             InputError: Not such a file.

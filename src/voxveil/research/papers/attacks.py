@@ -319,7 +319,7 @@ def warnings_table(attacks: Sequence[Judged]) -> list[Table]:
 
 
 def pav_ceiling(n_target: int, n_nontarget: int) -> float:
-    """Return the largest |LLR| in nat that smoothed PAV reads from this many trials: all told apart."""
+    """Return the largest |LLR| in nat of smoothed PAV on this many trials, for perfect separation."""
     apart = CountTable(
         np.array([0.0, 1.0]), np.array([0, n_target]), np.array([n_nontarget, 0]), n_target, n_nontarget
     )

@@ -32,7 +32,7 @@ _DIFFERENCES = {
 
 
 def tracks(project: Path, options: Options) -> Result:
-    """Make figure 3: pitch tracks before and after."""
+    """Make figure 3: original and released pitch tracks."""
     from voxveil.research.probe.experiment_figures import track_figure
 
     probes = _probes("dp-fig3", options, "pitch")

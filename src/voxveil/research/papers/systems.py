@@ -132,7 +132,7 @@ def targets(project: Path, options: Options) -> Result:
 
 
 def variation(project: Path, options: Options) -> Result:
-    """Make appendix C: how far equal systems differ by the draw of noise and targets."""
+    """Make appendix C: variation of equal systems over draws of noise and targets."""
     chain = open_chain("dp-appendix-c", project, options)
     attacks = strongest(chain)
     groups: dict[tuple[Any, ...], list[System]] = {}

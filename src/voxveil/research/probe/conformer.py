@@ -38,7 +38,7 @@ _CODE = ("asr", "audio/mel.py", "training", "utility/transcripts.py")
 
 
 class ConformerJudge:
-    """Trains and hears; see :class:`voxveil.research.probe.speeches.Judge`.
+    """A conformer :class:`voxveil.research.probe.speeches.Judge`.
 
     Args:
         speeches: What is trained on and heard, with transcripts.
@@ -82,7 +82,7 @@ class ConformerJudge:
         return dict(self._training)
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
-        """Train on speech in a state, or read what was; returns what hears the tested speech in a state."""
+        """Train on speech in a state, or load it; returns the test function of speech in a state."""
         recognizer = self._recognizer(state)
         asr, seed = self._params.asr, self._params.base.seed
 

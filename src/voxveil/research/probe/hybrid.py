@@ -31,7 +31,7 @@ __all__ = ["HybridJudge"]
 
 
 class HybridJudge:
-    """Trains and hears; see :class:`voxveil.research.probe.speeches.Judge`.
+    """A hybrid :class:`voxveil.research.probe.speeches.Judge`.
 
     Args:
         speeches: What is trained on and heard.
@@ -66,7 +66,7 @@ class HybridJudge:
         return {}
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
-        """Train on speech in a state; returns what hears the tested speech in a state."""
+        """Train on speech in a state; returns the test function of speech in a state."""
         params, utterances, read = self._params, self._utterances, self._speeches.read_training(state)
         recognizer = self._recognizer(read)
         tuning = utterances[:: max(1, len(utterances) // params.probe.tuning)][: params.probe.tuning]

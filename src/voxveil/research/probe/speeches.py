@@ -49,7 +49,7 @@ class Speeches:
         return (self.tested if state == STATES[0] else self.tested_anonymized).audio
 
     def check(self, *, phones: bool) -> None:
-        """Refuse anonymized speech of other utterances or lengths: its phones and words would be elsewhere.
+        """Raise an error if anonymized speech has other utterances or lengths than the original.
 
         Args:
             phones: Phone timing is needed too.
@@ -85,7 +85,7 @@ class Judge(Protocol):
         """Test utterances."""
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
-        """Train on speech in a state; returns what hears the tested speech in a state."""
+        """Train on speech in a state; returns the test function of speech in a state."""
 
     def training(self) -> dict[str, Any]:
         """Return the facts of the trainings that were done."""

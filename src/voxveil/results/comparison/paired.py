@@ -35,7 +35,7 @@ _SAME = ("trials.txt", "utt2spk", "enrol.scp")
 
 
 class NotPairedError(VoxveilError):
-    """Two attacks cannot be paired; the message says why, without a name of anyone."""
+    """Two attacks cannot be paired; the message has the reason, without names of speakers."""
 
 
 class Scored:

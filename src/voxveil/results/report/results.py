@@ -54,7 +54,7 @@ def attacks(summaries: Sequence[Summary]) -> list[tuple[Summary, Attack]]:
 
 
 def headline(summary: Summary) -> Attack:
-    """Return the attack that figures show: ECAPA, semi-informed, or the first there is."""
+    """Return the attack shown in figures: ECAPA, semi-informed, else the first."""
     for attack in summary["attacks"]:
         if (attack["attacker"], attack["scenario"]) == ("ecapa", "semi_informed"):
             return dict(attack)

@@ -145,7 +145,7 @@ class Pointer:
 
 
 def parse_place(text: str) -> S3Place | RegistryPlace | None:
-    """Return what ``--model`` names, None for a local path.
+    """Return the parsed address in ``--model``, None for a local path.
 
     Raises:
         InputError: It has a scheme, but none that is known, or is malformed.

@@ -18,7 +18,7 @@ _LOCK = 5_078_912_331
 
 
 def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patience: float = 60.0) -> str:
-    """Bring the schema to what this MLflow needs; replicas that start at once wait for each other.
+    """Create or upgrade the schema for this MLflow; replicas that start at once wait for each other.
 
     An empty database is set up. An older one is upgraded only if ``upgrade``, because a backup must come
     first; a newer one is refused.

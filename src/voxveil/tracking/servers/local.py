@@ -146,7 +146,7 @@ class Stack:
         self.mlflow = MLflow(self.folder / "mlflow", settings, self.s3.environment)
 
     def up(self, only: Collection[str] = ()) -> dict[str, str]:
-        """Start what does not run; return ``started`` or ``running`` by part.
+        """Start the stopped parts; return ``started`` or ``running`` by part.
 
         Args:
             only: Names of parts, all unless given. PostgreSQL alone makes an empty database, for a backup to
@@ -171,7 +171,7 @@ class Stack:
         return states
 
     def down(self, seconds: float = 15.0) -> dict[str, str]:
-        """Stop what runs, the server before what it needs; return ``stopped`` or ``not running`` by part.
+        """Stop the running parts in reverse order; return ``stopped`` or ``not running`` by part.
 
         Args:
             seconds: How long a server may take before it is killed.

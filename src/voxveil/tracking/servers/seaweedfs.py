@@ -120,7 +120,7 @@ class SeaweedFS:
         return self._daemon.stop(seconds)
 
     def make_bucket(self, name: str) -> None:
-        """Make a bucket where it is not there."""
+        """Create a bucket if it does not exist."""
         client = self.client()
         if name not in {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}:
             client.create_bucket(Bucket=name)

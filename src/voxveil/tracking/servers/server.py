@@ -23,7 +23,7 @@ class PasswordError(StackError):
 
 
 def server_command(settings: ServerSettings) -> list[str]:
-    """Return the command; no password stands in it, since everybody on a machine may read commands."""
+    """Return the command, without passwords, as every user of a machine can read commands."""
     return [
         sys.executable, "-m", "mlflow", "server",
         "--host", settings.bind, "--port", str(settings.port), "--workers", str(settings.workers),
@@ -91,7 +91,7 @@ def serve(environ: Mapping[str, str]) -> None:
 
 
 def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patience: float = 60.0) -> None:
-    """Make the bucket of the artifacts where it is not there; a store that is starting is waited for.
+    """Create the artifact bucket if it does not exist; waits for a store that is starting.
 
     Raises:
         StackError: The store is away or refuses.

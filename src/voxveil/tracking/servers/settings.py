@@ -22,7 +22,7 @@ _LOCAL_HOSTS = ("localhost:*", "127.0.0.1:*")
 
 
 class StackError(VoxveilError):
-    """A server is set up wrongly, does not start, or refuses."""
+    """A server is misconfigured, does not start, or rejects a request."""
 
     exit_code = 1
 

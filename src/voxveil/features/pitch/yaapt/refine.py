@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 def ranked(
     pitch: Array, merit: Array, spectral: Array, energy: Array, voiced: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Return F0 in Hz and merit (F, C) of what each frame may be; F0 0 is unvoiced.
+    """Return F0 in Hz and merit (F, C) of each frame's candidates; F0 0 is unvoiced.
 
     Args:
         pitch: (F, C) temporal candidates of both signals, 0 = none.

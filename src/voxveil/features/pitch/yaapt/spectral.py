@@ -125,7 +125,7 @@ def _correlation(magnitude: Array) -> Array:
 
 
 def _peaks(correlation: Array) -> tuple[Array, Array]:
-    """Return F0 in Hz and merit (V, 4) of each frame's peaks; 0 and 1 where they tell nothing."""
+    """Return F0 in Hz and merit (V, 4) of each frame's peaks; 0 and 1 without usable peaks."""
     count = len(correlation)
     pitch, merit = np.zeros((count, _PEAKS)), np.ones((count, _PEAKS))
     largest = correlation[:, _FROM : _TO + 1].max(axis=1)
