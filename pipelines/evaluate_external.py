@@ -14,12 +14,12 @@ NAME = "voxveil-evaluate-external"
 DESCRIPTION = "Every privacy metric of somebody else's score files, with intervals and warnings."
 
 
-def build(values: Params, place: Place) -> Any:
+def build(values: Params, configure: Place) -> Any:
     """Return the pipeline.
 
     Args:
         values: Parameters, defaults of ``params``.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
     """
 
     @dsl.pipeline(name=NAME, description=DESCRIPTION)
@@ -29,8 +29,8 @@ def build(values: Params, place: Place) -> Any:
         scenario: str = "unspecified",
         params: dict = to_mapping(values),  # noqa: B008
     ):
-        with dsl.ExitHandler(place(close_run(params=params), "close_run")):
-            place(
+        with dsl.ExitHandler(configure(close_run(params=params), "close_run")):
+            configure(
                 evaluate_scores(params=params, location=location, attacker=attacker, scenario=scenario),
                 "evaluate_scores",
             )

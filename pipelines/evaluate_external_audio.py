@@ -19,12 +19,12 @@ NAME = "voxveil-evaluate-external-audio"
 DESCRIPTION = "Attack somebody else's anonymized speech; every privacy metric, with intervals and warnings."
 
 
-def build(values: Params, place: Place) -> Any:
+def build(values: Params, configure: Place) -> Any:
     """Return the pipeline.
 
     Args:
         values: Parameters, defaults of ``params``; ``train_attacker`` says which attackers.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
     """
 
     @dsl.pipeline(name=NAME, description=DESCRIPTION)
@@ -33,10 +33,10 @@ def build(values: Params, place: Place) -> Any:
         suffix: str = "",
         params: dict = to_mapping(values),  # noqa: B008
     ):
-        with dsl.ExitHandler(place(close_run(params=params), "close_run")):
-            attacked = place(
+        with dsl.ExitHandler(configure(close_run(params=params), "close_run")):
+            attacked = configure(
                 attack_external(params=params, location=location, suffix=suffix), "attack_external"
             )
-            place(evaluate_attacks(params=params, **take("scores", attacked)), "evaluate_attacks")
+            configure(evaluate_attacks(params=params, **take("scores", attacked)), "evaluate_attacks")
 
     return evaluate_external_audio

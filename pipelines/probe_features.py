@@ -29,12 +29,12 @@ DESCRIPTION = "Train and probe every pitch and content variant: words, phones an
 COMPONENTS = {"pitch": (train_pitch, probe_pitch), "content": (train_content, probe_content)}
 
 
-def build(values: Params, place: Place, draws: int = DRAWS) -> Any:
+def build(values: Params, configure: Place, draws: int = DRAWS) -> Any:
     """Return the pipeline for the variants of ``values``.
 
     Args:
         values: Parameters; their variants shape the graph, their values are defaults of ``params``.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
         draws: Draws of the noise per variant; a variant without noise has one.
 
     Raises:
@@ -45,18 +45,18 @@ def build(values: Params, place: Place, draws: int = DRAWS) -> Any:
 
     @dsl.pipeline(name=NAME, description=DESCRIPTION)
     def probe_features(params: dict = to_mapping(values)):  # noqa: B008
-        with dsl.ExitHandler(place(close_run(params=params), "close_run")):
-            public = take("public", prepared(params, values, place))
-            made: dict[str, list[Any]] = {}
+        with dsl.ExitHandler(configure(close_run(params=params), "close_run")):
+            public = take("public", prepared(params, values, configure))
+            probes: dict[str, list[Any]] = {}
             for kind, (train, probe) in COMPONENTS.items():
-                trainer, made[kind] = PROBED[kind], []
+                trainer, probes[kind] = PROBED[kind], []
                 for variant in sorted(getattr(values, trainer).variants):
-                    own = {"params": params, "key": variant}
-                    model = take("model", place(train(**own, **public), trainer, variant))
+                    identity = {"params": params, "key": variant}
+                    model = take("model", configure(train(**identity, **public), trainer, variant))
                     for draw in draws_of(values, kind, variant, draws):
-                        task = probe(**own, draw=str(draw), **public, **model)
-                        place(task, f"probe_{kind}", f"{variant} draw-{draw}")
-                        made[kind].append(task.outputs["probe_location"])
-            place(probe_gather(params=params, **made), "probe_gather")
+                        task = probe(**identity, draw=str(draw), **public, **model)
+                        configure(task, f"probe_{kind}", f"{variant} draw-{draw}")
+                        probes[kind].append(task.outputs["probe_location"])
+            configure(probe_gather(params=params, **probes), "probe_gather")
 
     return probe_features

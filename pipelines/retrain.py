@@ -23,12 +23,12 @@ NAME = "voxveil-retrain"
 DESCRIPTION = "Train on a version of a public dataset; a better system becomes the champion."
 
 
-def build(values: Params, place: Place) -> Any:
+def build(values: Params, configure: Place) -> Any:
     """Return the pipeline.
 
     Args:
         values: Parameters; ``gate.system`` names the system, its values are defaults of ``params``.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
 
     Raises:
         PrivacyError: ``prepare.public`` is false.
@@ -50,28 +50,28 @@ def build(values: Params, place: Place) -> Any:
         model_store: str,
         params: dict = to_mapping(values),  # noqa: B008
     ):
-        with dsl.ExitHandler(place(close_run(params=params), "close_run")):
-            corpus = place(
+        with dsl.ExitHandler(configure(close_run(params=params), "close_run")):
+            corpus = configure(
                 prepare_revision(params=params, repository=repository, dataset=dataset, revision=revision),
                 "prepare_revision",
             )
-            made = chain(params, values, place, corpus)
+            trained = chain(params, values, configure, corpus)
             name = values.gate.system
-            candidate = made.systems[name]
-            own = {"params": params, "key": name, "registered_model": registered_model}
-            decision = place(
+            candidate = trained.systems[name]
+            identity = {"params": params, "key": name, "registered_model": registered_model}
+            decision = configure(
                 gate(
-                    **own,
+                    **identity,
                     **take("metrics", candidate.measured),
                     **take("scores", candidate.scores),
-                    **take("original", made.systems[original].measured, "metrics"),
+                    **take("original", trained.systems[original].measured, "metrics"),
                 ),
                 "gate",
                 name,
             )
-            registered = place(
+            registered = configure(
                 register(
-                    **own,
+                    **identity,
                     model_store=model_store,
                     repository=repository,
                     commit=corpus.outputs["commit"],
@@ -82,7 +82,7 @@ def build(values: Params, place: Place) -> Any:
                 name,
             )
             # It tags the run in MLflow that the report makes.
-            registered.after(made.report)
+            registered.after(trained.report)
 
     return retrain
 
@@ -95,11 +95,11 @@ def only(values: Params, name: str) -> Params:
         raise ParamsError(
             f"gate.system: {name!r} is no anonymized system of these params; they have: {known}"
         )
-    systems = {each: values.systems[each] for each in sorted({name, original})}
-    pitch = {each.pitch for each in systems.values()}
-    content = {each.content for each in systems.values()} | {values.transcribe.variant}
+    systems = {system: values.systems[system] for system in sorted({name, original})}
+    pitch = {parts.pitch for parts in systems.values()}
+    content = {parts.content for parts in systems.values()} | {values.transcribe.variant}
     variants = {
-        section: {each: getattr(values, section).variants[each] for each in sorted(used)}
+        section: {variant: getattr(values, section).variants[variant] for variant in sorted(used)}
         for section, used in (("train_pitch", pitch), ("train_content", content))
     }
     return dataclasses.replace(

@@ -19,17 +19,17 @@ NAME = "voxveil-train-and-evaluate"
 DESCRIPTION = "Anonymize speech with every system, attack it, and measure what identity is left."
 
 
-def build(values: Params, place: Place) -> Any:
+def build(values: Params, configure: Place) -> Any:
     """Return the pipeline for the systems and variants of ``values``.
 
     Args:
         values: Parameters; their names shape the graph, their values are defaults of ``params``.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
     """
 
     @dsl.pipeline(name=NAME, description=DESCRIPTION)
     def train_and_evaluate(params: dict = to_mapping(values)):  # noqa: B008
-        with dsl.ExitHandler(place(close_run(params=params), "close_run")):
-            chain(params, values, place, prepared(params, values, place))
+        with dsl.ExitHandler(configure(close_run(params=params), "close_run")):
+            chain(params, values, configure, prepared(params, values, configure))
 
     return train_and_evaluate

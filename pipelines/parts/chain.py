@@ -38,37 +38,37 @@ class Chain:
     report: Any
 
 
-def prepared(params: Any, values: Params, place: Callable[..., Any]) -> Any:
+def prepared(params: Any, values: Params, configure: Callable[..., Any]) -> Any:
     """Return the task that prepares the corpus which the parameters name."""
-    corpus = place(prepare(params=params), "prepare")
+    corpus = configure(prepare(params=params), "prepare")
     if values.prepare.source != "embedded":
         # The corpus lies outside the store, where Kubeflow cannot see that it changed.
         corpus.set_caching_options(False)
     return corpus
 
 
-def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -> Chain:
+def chain(params: Any, values: Params, configure: Callable[..., Any], corpus: Any) -> Chain:
     """Train, anonymize, attack and measure every system; the report comes last.
 
     Args:
         params: The pipeline's parameter.
         values: Parameters whose names shape the graph.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
         corpus: A task with the outputs of prepare.
     """
     public = take("public", corpus)
     private = take("private", corpus)
 
     pitch = {
-        name: place(train_pitch(params=params, key=name, **public), "train_pitch", name)
+        name: configure(train_pitch(params=params, key=name, **public), "train_pitch", name)
         for name in sorted(values.train_pitch.variants)
     }
     content = {
-        name: place(train_content(params=params, key=name, **public), "train_content", name)
+        name: configure(train_content(params=params, key=name, **public), "train_content", name)
         for name in sorted(values.train_content.variants)
     }
-    encoder = place(train_speaker(params=params, **public), "train_speaker")
-    waveform = place(train_vocoder(params=params, **public), "train_vocoder")
+    encoder = configure(train_speaker(params=params, **public), "train_speaker")
+    waveform = configure(train_vocoder(params=params, **public), "train_vocoder")
     speaker, vocoder = take("speaker", encoder, "model"), take("vocoder", waveform, "model")
     trained = [*pitch.values(), *content.values(), encoder, waveform]
     recognizer = take("recognizer", content[values.transcribe.variant], "model")
@@ -77,41 +77,43 @@ def chain(params: Any, values: Params, place: Callable[..., Any], corpus: Any) -
     original = original_system(values)
     original_attacker: dict[str, Any] = {}
     # The original first: its attacker serves the scenarios in which nobody trains anew.
-    for system, parts in sorted(values.systems.items(), key=lambda each: (each[0] != original, each[0])):
-        own = {"params": params, "key": system}
+    for system, parts in sorted(values.systems.items(), key=lambda named: (named[0] != original, named[0])):
+        identity = {"params": params, "key": system}
         extractors = {
             **take("pitch", pitch[parts.pitch], "model"),
             **take("content", content[parts.content], "model"),
             **speaker,
         }
-        acoustic = place(train_synthesis(**own, **public, **extractors), "train_synthesis", system)
+        acoustic = configure(train_synthesis(**identity, **public, **extractors), "train_synthesis", system)
         parts_of_model = {**extractors, **vocoder, **take("synthesis", acoustic, "model")}
-        model = place(bundle(**own, **parts_of_model), "bundle", system)
-        spoken = {**take("model", model), **public, **private}
-        speech = spread("anonymize", system, spoken, params, values, place)
-        attacker = place(train_attacker(**own, **take("attacker", speech)), "train_attacker", system)
+        model = configure(bundle(**identity, **parts_of_model), "bundle", system)
+        inputs = {**take("model", model), **public, **private}
+        speech = spread("anonymize", system, inputs, params, values, configure)
+        attacker = configure(train_attacker(**identity, **take("attacker", speech)), "train_attacker", system)
         trained += [acoustic, attacker]
 
         released = take("released", speech)
         if system == original:
             original_attacker = take("original_attacker", attacker, "model")
         attacked = {**take("attacker", attacker, "model"), **original_attacker, **released, **private}
-        scores = spread("score", system, attacked, params, values, place)
-        transcripts = place(transcribe(**own, **recognizer, **released, **private), "transcribe", system)
-        measured = place(
-            evaluate(**own, **take("scores", scores), **take("transcripts", transcripts), **released),
+        scores = spread("score", system, attacked, params, values, configure)
+        transcripts = configure(
+            transcribe(**identity, **recognizer, **released, **private), "transcribe", system
+        )
+        measured = configure(
+            evaluate(**identity, **take("scores", scores), **take("transcripts", transcripts), **released),
             "evaluate",
             system,
         )
         systems[system] = System(model, speech, scores, measured)
 
-    page = place(
+    page = configure(
         report(
             params=params,
-            metrics=[each.measured.outputs["metrics_location"] for each in systems.values()],
-            samples=[each.speech.outputs["samples_location"] for each in systems.values()],
+            metrics=[outputs.measured.outputs["metrics_location"] for outputs in systems.values()],
+            samples=[outputs.speech.outputs["samples_location"] for outputs in systems.values()],
             training=[task.outputs["fingerprint"] for task in trained],
-            scores=[each.scores.outputs["scores_location"] for each in systems.values()],
+            scores=[outputs.scores.outputs["scores_location"] for outputs in systems.values()],
         ),
         "report",
     )

@@ -21,7 +21,12 @@ COMPONENTS = {
 
 
 def spread(
-    stage: str, system: str, arguments: dict[str, Any], params: Any, values: Params, place: Callable[..., Any]
+    stage: str,
+    system: str,
+    arguments: dict[str, Any],
+    params: Any,
+    values: Params,
+    configure: Callable[..., Any],
 ) -> Any:
     """Return the task that has the outputs of a stage for one system.
 
@@ -31,20 +36,20 @@ def spread(
         arguments: Its inputs, with their digests.
         params: The pipeline's parameter.
         values: Parameters; ``cluster`` says how many shares there are, which the compiled file fixes.
-        place: Gives a task its image, resources and node.
+        configure: Gives a task its image, resources and node.
     """
     whole, share, gather = COMPONENTS[stage]
-    own = {"params": params, "key": system}
+    identity = {"params": params, "key": system}
     count = shares(stage, system, values)
     if count == 1:
-        return place(whole(**own, **arguments), stage, system)
+        return configure(whole(**identity, **arguments), stage, system)
     numbers = [f"{number}-of-{count}" for number in range(1, count + 1)]
     limit = values.cluster.parallel or None
     with dsl.ParallelFor(numbers, name=f"{stage} {system}", parallelism=limit) as number:
-        part = place(share(**own, share=number, **arguments), f"{stage}_share", system)
+        part = configure(share(**identity, share=number, **arguments), f"{stage}_share", system)
     # Texts, not artifacts: Kubeflow hands no artifact of a loop out of the exit handler's group.
-    made = dsl.Collected(part.outputs["made_location"])
-    return place(gather(**own, shares=made), f"{stage}_gather", system)
+    collected = dsl.Collected(part.outputs["made_location"])
+    return configure(gather(**identity, shares=collected), f"{stage}_gather", system)
 
 
 def shares(stage: str, system: str, values: Params) -> int:

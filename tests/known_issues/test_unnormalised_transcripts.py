@@ -18,8 +18,8 @@ from voxveil.utility.per import ErrorRate, error_rate
 from voxveil.utility.transcripts import normalize_words
 
 
-def rate(pairs: list[tuple[str, str]], *, normalised: bool = True) -> ErrorRate:
-    words = normalize_words if normalised else str.split
+def rate(pairs: list[tuple[str, str]], *, normalized: bool = True) -> ErrorRate:
+    words = normalize_words if normalized else str.split
     edits = {f"u{i}": count_edits(words(said), words(heard)) for i, (said, heard) in enumerate(pairs)}
     speakers = {name: f"s{i % 3}" for i, name in enumerate(edits)}
     return error_rate(edits, speakers, replicates=20, seed=1)
@@ -27,7 +27,7 @@ def rate(pairs: list[tuple[str, str]], *, normalised: bool = True) -> ErrorRate:
 
 def test_case_and_punctuation_are_no_errors() -> None:
     assert rate([("HELLO, World.", "hello world")]).value == 0
-    assert rate([("HELLO, World.", "hello world")], normalised=False).value == 100
+    assert rate([("HELLO, World.", "hello world")], normalized=False).value == 100
     assert rate([("It\u2019s \u201clate\u201d \u2014 isn't it?", "IT'S LATE ISN'T IT")]).value == 0
 
 

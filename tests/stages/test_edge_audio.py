@@ -144,7 +144,7 @@ def test_prepare_skips_by_name_and_loses_nothing(
         audio = split.audio(utterance.id)
         original = read_recording(hostile.folder / name).audio
         assert utterance.samples == max(len(original), SHORT_SAMPLES)
-        # As it was read, to 16 bit: nothing is normalised, shifted or wrapped on the way.
+        # As it was read, to 16 bit: nothing is normalized, shifted or wrapped on the way.
         wanted = np.clip(original, -1, 32767 / 32768)
         np.testing.assert_allclose(audio[: len(original)], wanted, atol=1 / 65536 + 1e-7)
         voiced = (split.f0(utterance.id) > 0).mean()

@@ -1,1 +1,1 @@
-"""The adversaries: learn from anonymized public speech, then link private speakers."""
+"""Speaker re-identification attacks: trained on anonymized public speech, they link private speakers."""

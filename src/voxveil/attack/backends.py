@@ -1,4 +1,4 @@
-"""How two representations are compared: every input against every enrolment, higher = more alike."""
+"""Scoring back ends: every input against every enrolment, higher = more alike."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cosine:
 
     def matrix(self, inputs: NDArray[Any], references: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
         """Return the (I, R) cosines; see :meth:`Backend.matrix`."""
-        models = np.stack([unit_mean(each) for each in references])
+        models = np.stack([unit_mean(vectors) for vectors in references])
         scores: NDArray[np.float64] = inputs.astype(np.float64) @ models.T
         return scores
 
@@ -51,7 +51,7 @@ class Euclidean:
 
     def matrix(self, inputs: NDArray[Any], references: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
         """Return the (I, R) negated distances; see :meth:`Backend.matrix`."""
-        models = np.stack([each.astype(np.float64).mean(axis=0) for each in references])
+        models = np.stack([vectors.astype(np.float64).mean(axis=0) for vectors in references])
         rows = inputs.astype(np.float64)
         step = max(1, _BLOCK_ENTRIES // models.size)
         blocks = [

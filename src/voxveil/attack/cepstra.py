@@ -1,4 +1,4 @@
-"""Content features that need no trained model: cepstra of the frames in which somebody speaks."""
+"""Cepstral features of speech frames, computed without a trained model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attackers train on: named clips, and the speeds they are played at."""
+"""Training clips of attackers: named audio, and speed perturbation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["listed_speeds", "training_clips"]
 
 
 def training_clips(speech: Speech) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Yield what to call each utterance and its audio, in order."""
+    """Yield the name and audio of each utterance, in order."""
     for utterance in speech:
         yield f"utterance {utterance.id}", speech.audio(utterance.id)
 

@@ -1,4 +1,4 @@
-"""Vector quantisation: a k-means codebook."""
+"""Vector quantization: a k-means codebook."""
 
 from __future__ import annotations
 

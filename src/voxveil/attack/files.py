@@ -1,4 +1,4 @@
-"""The files of one attack: what the metrics read, and under which conditions it was made."""
+"""Files of one attack: scores and trials for the metrics, and the conditions of the attack."""
 
 from __future__ import annotations
 

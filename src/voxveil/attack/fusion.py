@@ -1,4 +1,4 @@
-"""Several representations as one attacker: logistic regression on the scores of public speakers.
+"""Score fusion of several attackers by logistic regression on held-out public speakers.
 
 The speakers it is fitted on are kept from the training of the attackers, whose scores on their own
 training speakers would promise too much. Weights are fitted with both classes counting the same, so
@@ -43,7 +43,7 @@ class Part:
 
     @property
     def folder(self) -> Path:
-        """Where the whole lies."""
+        """Folder of the whole corpus."""
         return self.whole.folder
 
     @property
@@ -55,7 +55,7 @@ class Part:
         return (item for item in self.whole if item.speaker in self.chosen)
 
     def __contains__(self, item: str) -> bool:
-        return any(each.id == item for each in self)
+        return any(utterance.id == item for utterance in self)
 
     def audio(self, item: str) -> NDArray[np.float32]:
         """Return (samples,) float32 at 16 kHz."""

@@ -1,4 +1,4 @@
-r"""LDA, length normalisation and PLDA.
+r"""LDA, length normalization and PLDA.
 
 The two-covariance model (Brümmer and de Villiers, "The speaker partitioning problem", Odyssey 2010):
 a vector is x = y + e, y ~ N(0, B) of the speaker and e ~ N(0, W) of the recording. In the basis in
@@ -7,7 +7,7 @@ which W is the identity and B = diag(psi) (Ioffe, "Probabilistic linear discrimi
 N(n psi / (n psi + 1) m, 1 + psi / (n psi + 1)), and the score is the log of its density over that of
 N(0, 1 + psi). With n = 1 on both sides it is symmetric.
 
-LDA comes first, then length normalisation (Garcia-Romero and Espy-Wilson, Interspeech 2011). Both
+LDA comes first, then length normalization (Garcia-Romero and Espy-Wilson, Interspeech 2011). Both
 covariances are moment estimates; W is shrunk towards a multiple of the identity by
 dimensions / (dimensions + degrees of freedom), at least 1 %, so that it can be inverted whatever the
 number of recordings.
@@ -39,8 +39,8 @@ class Plda:
 
     Attributes:
         mean: (E,) mean of the training vectors.
-        lda: (E, D) projection before length normalisation.
-        centre: (D,) mean of the normalised training vectors.
+        lda: (E, D) projection before length normalization.
+        centre: (D,) mean of the normalized training vectors.
         basis: (D, D) change of basis after it.
         psi: (D,) between-speaker variances where the within-speaker ones are 1, at least 0.
     """
@@ -53,15 +53,15 @@ class Plda:
 
     def project(self, vectors: NDArray[Any]) -> FloatArray:
         """Map (n, E) raw vectors to the (n, D) that :meth:`matrix` compares."""
-        normalised = _length_normalised((vectors.astype(np.float64) - self.mean) @ self.lda)
-        projected: FloatArray = (normalised - self.centre) @ self.basis
+        normalized = _length_normalized((vectors.astype(np.float64) - self.mean) @ self.lda)
+        projected: FloatArray = (normalized - self.centre) @ self.basis
         return projected
 
     def matrix(self, inputs: NDArray[Any], references: Sequence[NDArray[Any]]) -> FloatArray:
         """Return the (I, R) log likelihood ratios of projected vectors, in nat."""
         rows = inputs.astype(np.float64)
-        counts = np.array([len(each) for each in references], dtype=np.float64)[:, None]
-        means = np.stack([each.astype(np.float64).mean(axis=0) for each in references])
+        counts = np.array([len(vectors) for vectors in references], dtype=np.float64)[:, None]
+        means = np.stack([vectors.astype(np.float64).mean(axis=0) for vectors in references])
         gain = counts * self.psi / (counts * self.psi + 1.0)
         variance = 1.0 + self.psi / (counts * self.psi + 1.0)
         expected = gain * means
@@ -81,7 +81,7 @@ class Plda:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], name: str) -> Plda:
-        """Rebuild what :meth:`to_arrays` gave; ``name`` is the file for an error."""
+        """Rebuild the model from the arrays of :meth:`to_arrays`; ``name`` is the file in errors."""
         model = cls(*(arrays[f"plda_{field}"] for field in cls.__dataclass_fields__))
         size, dimensions = model.lda.shape if model.lda.ndim == 2 else (-1, -1)
         shapes = [model.mean.shape, model.centre.shape, model.basis.shape, model.psi.shape]
@@ -91,7 +91,7 @@ class Plda:
 
 
 def fit_plda(vectors: NDArray[Any], speakers: Sequence[str], dimensions: int) -> Plda:
-    """Fit LDA, length normalisation and PLDA to labelled vectors.
+    """Fit LDA, length normalization and PLDA to labelled vectors.
 
     Args:
         vectors: (U, E) finite vectors.
@@ -114,13 +114,13 @@ def fit_plda(vectors: NDArray[Any], speakers: Sequence[str], dimensions: int) ->
     mean = rows.mean(axis=0)
     lda, _ = _discriminants(rows - mean, labels)
     lda = lda[:, : min(dimensions, len(names) - 1)]
-    normalised = _length_normalised((rows - mean) @ lda)
-    centre = normalised.mean(axis=0)
-    basis, psi = _discriminants(normalised - centre, labels)
+    normalized = _length_normalized((rows - mean) @ lda)
+    centre = normalized.mean(axis=0)
+    basis, psi = _discriminants(normalized - centre, labels)
     return Plda(mean, lda, centre, basis, psi)
 
 
-def _length_normalised(rows: FloatArray) -> FloatArray:
+def _length_normalized(rows: FloatArray) -> FloatArray:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: FloatArray = rows * np.sqrt(rows.shape[1]) / np.maximum(norms, 1e-12)
     return scaled

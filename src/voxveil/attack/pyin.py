@@ -2,7 +2,7 @@ r"""F0 by pYIN (Mauch and Dixon, "PYIN: a fundamental frequency estimator using 
 distributions", ICASSP 2014), written for the attackers.
 
 Frames of 64 ms every 10 ms, 65 to 450 Hz in 107 steps of equal ratio (31.6 cents). The threshold of
-YIN is distributed as Beta(2, 18): a trough of the cumulative mean normalised difference is chosen
+YIN is distributed as Beta(2, 18): a trough of the cumulative mean normalized difference is chosen
 with the probability that the threshold lies between it and the lowest trough before it, which is
 exact where the paper sums over 100 thresholds. A hidden Markov model over 107 pitches, voiced or
 not, follows the likeliest path.
@@ -70,10 +70,10 @@ def track_pitches(audio: NDArray[np.floating]) -> NDArray[np.int64]:
 def _observed(padded: FloatArray, first: int, last: int) -> FloatArray:
     """Return (frames, 107) probabilities that a frame is voiced with each pitch."""
     index = np.arange(first, last)[:, None] * HOP + np.arange(FRAME)
-    return _probabilities(_normalised_difference(padded[index]))
+    return _probabilities(_normalized_difference(padded[index]))
 
 
-def _normalised_difference(frames: FloatArray) -> FloatArray:
+def _normalized_difference(frames: FloatArray) -> FloatArray:
     """Return YIN's (frames, lags) d'(lag) for lags 0.._LONGEST."""
     spectrum = np.fft.rfft(frames, _FFT)
     head = np.fft.rfft(frames[:, :_WINDOW], _FFT)
@@ -90,9 +90,9 @@ def _normalised_difference(frames: FloatArray) -> FloatArray:
     return result
 
 
-def _probabilities(normalised: FloatArray) -> FloatArray:
-    middle = normalised[:, _SHORTEST:_LONGEST]
-    before, after = normalised[:, _SHORTEST - 1 : _LONGEST - 1], normalised[:, _SHORTEST + 1 : _LONGEST + 1]
+def _probabilities(normalized: FloatArray) -> FloatArray:
+    middle = normalized[:, _SHORTEST:_LONGEST]
+    before, after = normalized[:, _SHORTEST - 1 : _LONGEST - 1], normalized[:, _SHORTEST + 1 : _LONGEST + 1]
     trough = (middle < before) & (middle <= after) & (middle < 1.0)
     height = np.where(trough, middle, 1.0)
     lowest = np.minimum.accumulate(height, axis=1)
@@ -105,8 +105,8 @@ def _probabilities(normalised: FloatArray) -> FloatArray:
     bend = before + after - 2.0 * middle
     shift = np.where(bend > 1e-12, 0.5 * (before - after) / np.maximum(bend, 1e-12), 0.0)
     lag = np.arange(_SHORTEST, _LONGEST) + np.clip(shift, -0.5, 0.5)
-    place = np.log(SAMPLE_RATE / lag / PITCH_LOW) / np.log(PITCH_HIGH / PITCH_LOW) * (PITCHES - 1)
-    state = np.rint(place).astype(np.int64)
+    position = np.log(SAMPLE_RATE / lag / PITCH_LOW) / np.log(PITCH_HIGH / PITCH_LOW) * (PITCHES - 1)
+    state = np.rint(position).astype(np.int64)
     usable = (chance > 0) & (state >= 0) & (state < PITCHES)
     frame, candidate = np.nonzero(usable)
     observed = np.zeros((len(height), PITCHES))

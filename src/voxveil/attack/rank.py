@@ -29,7 +29,7 @@ __all__ = ["RankProtocol", "RankScores", "draw_rank_protocol", "score_ranks"]
 
 @dataclass(frozen=True)
 class RankProtocol:
-    """Who is compared with whom.
+    """Inputs and references of the rank protocol.
 
     Attributes:
         references: Enrolment utterances of each speaker, speakers sorted.
@@ -48,7 +48,7 @@ class RankProtocol:
 
 @dataclass(frozen=True)
 class RankScores:
-    """The protocol scored.
+    """Scores of the rank protocol.
 
     Attributes:
         scores: (I, N) float64; higher = more alike.
@@ -68,7 +68,7 @@ class RankScores:
 
     @classmethod
     def load(cls, path: Path) -> RankScores:
-        """Read what :meth:`save` wrote."""
+        """Read the file of :meth:`save`."""
         return cls(**read_arrays(path, cls.__dataclass_fields__))
 
 

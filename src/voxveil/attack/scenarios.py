@@ -1,4 +1,4 @@
-"""Who knows what: scenarios, the strongest of several seeds, and the fusion of all attackers.
+"""Attack scenarios (ignorant to semi-informed), selection of the strongest seed, fusion of attackers.
 
 ==============  ====================  ==========  ==========
 scenario        attacker trained on   enrolment   trials
@@ -35,7 +35,7 @@ Attackers = Mapping[str, Sequence[Attacker]]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is compared with what.
+    """Trials and rank protocol to score.
 
     Attributes:
         lists: Enrolments and trials.
@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def enrolled(self) -> list[str]:
-        """Utterances that stand for a speaker, in the trials or in the ranks."""
+        """Enrolment utterances of the trials and of the ranks."""
         of_trials = [item for items in self.lists.enrolments.values() for item in items]
         of_ranks = [item for items in self.ranks.references.values() for item in items]
         return list(dict.fromkeys([*of_trials, *of_ranks]))
@@ -60,7 +60,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What an adversary has.
+    """One scenario: attackers with the state of enrolment and trial speech.
 
     Attributes:
         name: As in tables.
@@ -87,7 +87,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Scored:
-    """One attack.
+    """Scores of one attack.
 
     Attributes:
         conditions: What a row made from it must say.
@@ -133,15 +133,15 @@ def strongest(tries: Sequence[Scored], lists: TrialLists) -> Scored:
     """Return the attack with the lowest EER: of several seeds the strongest counts."""
     is_target = np.array([trial.target for trial in lists.trials])
     rates = []
-    for each in tries:
-        table = CountTable.from_scores(each.scores[is_target], each.scores[~is_target])
+    for attempt in tries:
+        table = CountTable.from_scores(attempt.scores[is_target], attempt.scores[~is_target])
         rates.append(100.0 * eer(table))
     best = tries[int(np.argmin(rates))]
     return Scored(best.conditions, best.scores, best.ranks, tuple(rates))
 
 
 def check_attackers(attackers: Attackers, training: str, tested: Sequence[str], where: str) -> None:
-    """Refuse attackers of another state, and ones that know who is tested.
+    """Check that attackers have the right training state and were not trained on tested speakers.
 
     Args:
         attackers: By kind.
@@ -149,7 +149,7 @@ def check_attackers(attackers: Attackers, training: str, tested: Sequence[str], 
         tested: Speakers they attack.
         where: What to name in an error.
     """
-    for attacker in (each for seeds in attackers.values() for each in seeds):
+    for attacker in (trained for seeds in attackers.values() for trained in seeds):
         both = sorted(set(attacker.speakers) & set(tested))
         if both:
             raise InputError(

@@ -1,4 +1,4 @@
-"""WavLM features, from a local folder or by the name of a hub model.
+"""WavLM features; the model is a local folder or the name of a hub model.
 
 Chen et al., "WavLM: large-scale self-supervised pre-training for full stack speech processing", 2022.
 The folder is that of Hugging Face's transformers (``config.json``, ``model.safetensors``), which need
@@ -80,13 +80,13 @@ class WavLM:
             raise InputError(f"{folder / 'config.json'}: not the configuration of a WavLM")
         self.folder = folder
         self.size = int(config["hidden_size"])
-        self._normalised = _normalises(folder)
+        self._normalized = _normalizes(folder)
         self._network = _network(config, folder / _WEIGHTS).to(device()).eval()
 
     def frames(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (T, size) mean over all layers, a frame every 20 ms."""
         clip = torch.from_numpy(at_least_minimum(audio, name)).to(device())
-        if self._normalised:
+        if self._normalized:
             clip = (clip - clip.mean()) / clip.std().clamp_min(1e-7)
         with torch.inference_mode():
             layers, _ = self._network.extract_features(clip[None])
@@ -119,7 +119,7 @@ class WavLMStatistics:
         return cls(WavLM(find_wavlm(read_json(Path(folder) / "model.json")["wavlm"])))
 
 
-def _normalises(folder: Path) -> bool:
+def _normalizes(folder: Path) -> bool:
     path = folder / "preprocessor_config.json"
     return path.is_file() and bool(read_json(path).get("do_normalize"))
 
@@ -154,16 +154,16 @@ def _below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _weight_norm(state: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Rename the two halves of a normalised weight, whose names changed with torch's versions."""
+    """Rename the two halves of a normalized weight, whose names changed with torch's versions."""
     names = (
         ("weight_g", "weight_v"),
         ("parametrizations.weight.original0", "parametrizations.weight.original1"),
     )
-    place = "pos_conv_embed.conv."
-    wanted = next(pair for pair in names if place + pair[0] in known)
+    prefix = "pos_conv_embed.conv."
+    wanted = next(pair for pair in names if prefix + pair[0] in known)
     result = dict(state)
     for pair in names:
         for old, new in zip(pair, wanted, strict=True):
-            if place + old in result:
-                result[place + new] = result.pop(place + old)
+            if prefix + old in result:
+                result[prefix + new] = result.pop(prefix + old)
     return result

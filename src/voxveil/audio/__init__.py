@@ -1,1 +1,1 @@
-"""Audio in and out, and the frame grid every feature shares."""
+"""Audio input and output, and the frame grid shared by all features."""

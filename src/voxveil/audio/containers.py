@@ -1,4 +1,4 @@
-"""Which audio files are read, by name and by container, and which of them were cut short.
+"""Supported audio formats by file suffix and container, and detection of truncated files.
 
 libsndfile reads what is left of a cut WAV, AIFF, OGG, SPHERE or W64 file without a word, so these have
 a check of their own. It notices a cut FLAC or CAF, and a cut MP3 if that has a Xing header; an MP3 without
@@ -46,7 +46,7 @@ _SPHERE = re.compile(
 
 
 def not_read(path: Path) -> str:
-    """Say why a file of this suffix is refused unread, or return an empty word."""
+    """Return why files of this suffix are not read, or an empty string."""
     suffix = path.suffix.lower()
     if suffix not in OTHER_AUDIO:
         return ""
@@ -54,20 +54,20 @@ def not_read(path: Path) -> str:
 
 
 def cut_short(path: Path) -> str:
-    """Say how a file is shorter than it announces, or return an empty word."""
-    there = path.stat().st_size
+    """Return by how much a file is shorter than its header announces, or an empty string."""
+    size = path.stat().st_size
     with path.open("rb") as handle:
         head = handle.read(_HEAD)
-        handle.seek(max(0, there - _OGG_PAGE))
+        handle.seek(max(0, size - _OGG_PAGE))
         tail = handle.read()
     if head[:4] == b"OggS":
         return _ogg_cut(tail)
     announced = _announced(head)
-    return f"{there} of {announced} bytes" if announced > there + 1 else ""
+    return f"{size} of {announced} bytes" if announced > size + 1 else ""
 
 
 def _announced(head: bytes) -> int:
-    """Return the bytes a file says it has, 0 where it does not say."""
+    """Return the size in bytes in a file's header, 0 if absent."""
     kind, form = head[:4], head[8:12]
     if kind == b"RIFF" and form == b"WAVE":
         size = int.from_bytes(head[4:8], "little") + 8

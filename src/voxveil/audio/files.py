@@ -1,4 +1,4 @@
-"""Audio in and out: any recording to 16 kHz mono by stated rules, and 16-bit FLAC bytes.
+"""Reading of recordings as 16 kHz mono, and encoding as 16-bit FLAC.
 
 Rules for a recording, each shown as a flag or a refusal:
 
@@ -231,7 +231,7 @@ def encode_audio(audio: NDArray[np.floating], name: str, file_format: str) -> tu
 
 
 def to_int16(audio: NDArray[np.floating]) -> NDArray[np.int16]:
-    """Return finite samples, full scale 1, as 16-bit integers; what lies beyond is clipped."""
+    """Return finite samples, full scale 1, as 16-bit integers, clipped at full scale."""
     integers: NDArray[np.int16] = np.clip(np.rint(audio.astype(np.float64) * 32768), -32768, 32767).astype(
         np.int16
     )
@@ -246,7 +246,7 @@ def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str
 
 @dataclass
 class OpenedRecording:
-    """A recording that is being read; what is wrong with its samples is an :class:`InputError`.
+    """An open recording; faulty samples raise an :class:`InputError`.
 
     Attributes:
         where: What to call it in messages.

@@ -1,4 +1,4 @@
-"""Loudness: every output at one level, whatever the input's."""
+"""Loudness normalization of outputs to one level (ITU-R BS.1770-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anonymization by signal processing, VoicePrivacy's baseline B2: the McAdams coefficient. No guarantee.
+"""McAdams anonymization (VoicePrivacy's baseline B2), signal processing without a privacy guarantee.
 
 Patino, Tomashenko, Todisco, Nautsch and Evans, "Speaker anonymisation using the McAdams coefficient",
 Interspeech 2021. Frames of 20 ms, half overlapping, under the root of a Hann window; linear prediction
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def mcadams(audio: NDArray[np.floating], coefficient: float) -> NDArray[np.float32]:
-    """Move the formants of a recording.
+    """Shift the formants of a recording by the McAdams coefficient.
 
     Args:
         audio: (n,) finite samples at 16 kHz.
@@ -47,10 +47,10 @@ def mcadams(audio: NDArray[np.floating], coefficient: float) -> NDArray[np.float
     result = np.zeros_like(padded)
     for start in range(0, frames, _BLOCK):
         block = np.ascontiguousarray(views[start : start + _BLOCK].T) * window
-        spoken = _respoken(block, coefficient) * window
+        synthesized = _respoken(block, coefficient) * window
         # Frames of even number lie end to end, those of odd number half a frame later.
         for odd in (0, 1):
-            piece = spoken[:, odd::2].T.reshape(-1)
+            piece = synthesized[:, odd::2].T.reshape(-1)
             first = (start + odd) * _HOP
             result[first : first + len(piece)] += piece
     return result[_HOP : _HOP + samples].astype(np.float32)
@@ -64,12 +64,12 @@ def _respoken(frames: Array, coefficient: float) -> Array:
     residual = frames.copy()
     for lag in range(1, ORDER + 1):
         residual[lag:] += before[lag] * frames[:-lag]
-    spoken = np.zeros((ORDER + _WINDOW, count))
+    output = np.zeros((ORDER + _WINDOW, count))
     taps = np.ascontiguousarray(after[:0:-1])
     for time in range(_WINDOW):
-        recursion = np.einsum("kf,kf->f", taps, spoken[time : time + ORDER])
-        spoken[time + ORDER] = residual[time] - recursion
-    return spoken[ORDER:]
+        recursion = np.einsum("kf,kf->f", taps, output[time : time + ORDER])
+        output[time + ORDER] = residual[time] - recursion
+    return output[ORDER:]
 
 
 def burg(frames: Array) -> Array:

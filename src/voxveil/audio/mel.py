@@ -1,4 +1,4 @@
-"""Log-mel spectrogram on the shared frame grid; one definition for content, speakers and synthesis."""
+"""Log-mel spectrogram on the shared frame grid, used for content, speakers and synthesis."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def log_mel(audio: torch.Tensor) -> torch.Tensor:
 
 
 def hertz_to_mel(hertz: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the place of a frequency on the HTK mel scale."""
+    """Convert a frequency in Hz to the HTK mel scale."""
     return np.asarray(2595.0 * np.log10(1.0 + np.asarray(hertz) / 700.0))
 
 
@@ -50,7 +50,7 @@ def mel_edges() -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def mel_filters() -> NDArray[np.float32]:
-    """Return the (80, 513) triangular filters on the HTK mel scale, 0 to 8 kHz, area-normalised."""
+    """Return the (80, 513) triangular filters on the HTK mel scale, 0 to 8 kHz, area-normalized."""
     edges = mel_edges()
     bins = np.linspace(0.0, SAMPLE_RATE / 2, FFT_SIZE // 2 + 1)
     rising = (bins - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]

@@ -1,4 +1,4 @@
-"""PocketSphinx, loaded where it is used, and fed one utterance at a time."""
+"""Lazy loading of PocketSphinx, and decoding of one utterance at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pocketsphinx_module() -> Any:
 
 
 def feed(decoder: Any, audio: NDArray[np.floating]) -> None:
-    """Decode one utterance whole, as if the decoder had heard nothing before.
+    """Decode one complete utterance, independent of earlier ones.
 
     Args:
         decoder: A ``pocketsphinx.Decoder``.

@@ -1,4 +1,4 @@
-"""Recordings of any length in and out, a block at a time, by the rules of :mod:`voxveil.audio.files`."""
+"""Block-wise reading and writing of long recordings, by the rules of :mod:`voxveil.audio.files`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class StreamedRecording:
-    """What a first reading of a recording found.
+    """Length and flags of a recording, found by a first pass over it.
 
     Attributes:
         path: The file.

@@ -97,12 +97,12 @@ class AlignedSource:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
         return self.source.name
 
     @property
     def synthetic(self) -> bool:
-        """True if nobody ever said this."""
+        """True for synthetic speech."""
         return self.source.synthetic
 
     @property

@@ -1,4 +1,4 @@
-"""Look at every audio file of a folder before a long job does."""
+"""Check of every audio file of a folder before a long job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Finding", "audio_files", "check_file"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a file turned out to be.
+    """Result of the check of one file.
 
     Attributes:
         path: The file.
@@ -39,7 +39,7 @@ def audio_files(folder: Path) -> Iterator[Path]:
 
 
 def check_file(path: Path) -> Finding:
-    """Read one file to its end as a corpus would; silence is refused, as there."""
+    """Read one file completely, by the rules of a corpus: silence is an error."""
     if utf8_name(path) is None:
         return Finding(path, f"{printable(path)}: {NOT_UTF8}")
     try:

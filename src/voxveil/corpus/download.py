@@ -1,4 +1,4 @@
-"""Download LibriSpeech subsets: resumable, checked by MD5, in place whole or not at all."""
+"""Resumable download of LibriSpeech subsets with MD5 check."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _silent(done: int, total: int) -> None:
 def fetch_subset(
     name: str, folder: Path, *, url: str = LIBRISPEECH_URL, md5: str = "", report: Report = _silent
 ) -> bool:
-    """Make ``folder/NAME`` and the corpus tables beside it.
+    """Download and unpack a subset to ``folder/NAME``, with the corpus tables beside it.
 
     Args:
         name: A subset of :data:`LIBRISPEECH_MD5`.
@@ -67,8 +67,8 @@ def fetch_subset(
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / f".{name}.tar.gz.partial"
     fetch_archive(f"{url}/{name}.tar.gz", archive, expected, report)
-    with whole_directory(folder / name) as place:
-        extract_archive(archive, name, place, folder)
+    with whole_directory(folder / name) as target:
+        extract_archive(archive, name, target, folder)
     archive.unlink()
     return True
 
@@ -115,8 +115,8 @@ def _receive(reply: http.client.HTTPResponse, path: Path, url: str, start: int, 
         raise InputError(f"{url}: download stopped ({done} of {total} bytes); run again to go on from there")
 
 
-def extract_archive(archive: Path, name: str, place: Path, folder: Path) -> None:
-    """Unpack ``LibriSpeech/NAME/...`` into ``place`` and ``LibriSpeech/*.TXT`` into ``folder``.
+def extract_archive(archive: Path, name: str, target: Path, folder: Path) -> None:
+    """Unpack ``LibriSpeech/NAME/...`` into ``target`` and ``LibriSpeech/*.TXT`` into ``folder``.
 
     Raises:
         InputError: It cannot be unpacked, points outside, or holds no such folder.
@@ -133,7 +133,7 @@ def extract_archive(archive: Path, name: str, place: Path, folder: Path) -> None
                     continue
                 if parts[1] == name and len(parts) > 2:
                     found = True
-                    _copy(content, place.joinpath(*parts[2:]))
+                    _copy(content, target.joinpath(*parts[2:]))
                 elif len(parts) == 2 and parts[1].upper().endswith(".TXT"):
                     write_bytes(folder / parts[1], content.read())
     except (tarfile.TarError, EOFError, OSError) as error:

@@ -1,4 +1,4 @@
-"""The embedded corpus: synthetic speakers, so that everything runs without a download.
+"""The embedded corpus of synthetic speakers, which needs no download.
 
 Its speech is espeak-ng's, with a little noise. Results on it show that the software works,
 not how well people are protected; every report says that it is synthetic.
@@ -32,7 +32,7 @@ _FIRST_SPEAKER = 101
 
 @dataclass(frozen=True)
 class EmbeddedSource:
-    """Speakers made from a seed; every second one is a woman.
+    """Synthetic speakers drawn from a seed; every second one is a woman.
 
     Attributes:
         seed: The run's seed; equal seeds give equal bytes.

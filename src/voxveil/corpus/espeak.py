@@ -1,4 +1,4 @@
-"""espeak-ng through ctypes: text in, samples and phoneme times out, the same every time.
+"""Deterministic speech synthesis by espeak-ng through ctypes: samples and phoneme times of a text.
 
 espeak-ng is GPL-3.0 and comes with the extra ``demo`` only. The library keeps hidden state
 (noise generators, filter memories) from one utterance to the next; here it is loaded anew
@@ -38,7 +38,7 @@ _BETWEEN = "_"
 
 @dataclass(frozen=True)
 class Speech:
-    """What espeak-ng said.
+    """Speech by espeak-ng: samples and phoneme events.
 
     Attributes:
         samples: (n,) int16.
@@ -144,12 +144,12 @@ def pronounce(word: str) -> tuple[str, ...]:
         library.espeak_TextToPhonemes.restype = ctypes.c_char_p
         text = ctypes.c_char_p(word.encode())
         # A clause at a time; the pointer is moved on, and is null after the last.
-        spoken: list[str] = []
+        mnemonics: list[str] = []
         while text.value:
             clause = library.espeak_TextToPhonemes(ctypes.byref(text), _UTF8, ord(_BETWEEN) << 8)
-            spoken += clause.decode("utf-8", "replace").replace(" ", _BETWEEN).split(_BETWEEN)
+            mnemonics += clause.decode("utf-8", "replace").replace(" ", _BETWEEN).split(_BETWEEN)
         library.espeak_Terminate()
-    phonemes = tuple(mnemonic for mnemonic in spoken if mnemonic)
+    phonemes = tuple(mnemonic for mnemonic in mnemonics if mnemonic)
     if not phonemes:
         raise InputError(f"espeak-ng has no pronunciation for {word!r}")
     return phonemes

@@ -59,7 +59,7 @@ def read_kaldi(folder: Path, roots: Sequence[Path] = ()) -> FileSource:
         text = texts.get(utterance, ("", 0))[0].upper()
         subset = subsets.get(utterance, ("", 0))[0]
         places = [path, *(root / source for root in roots)]
-        path = next((place for place in places if place.is_file()), path)
+        path = next((candidate for candidate in places if candidate.is_file()), path)
         clips.append(Clip(utterance, speaker, sex, text, subset, path))
     for utterance, (_, line) in speakers.items():
         if utterance not in files:

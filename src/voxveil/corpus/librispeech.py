@@ -95,9 +95,9 @@ def write_librispeech(folder: Path, clips: Iterable[tuple[Clip, bytes]]) -> int:
     count = 0
     for clip, flac in clips:
         speaker, chapter, _ = clip.id.split("-")
-        place = folder / clip.subset / speaker / chapter
-        write_bytes(place / f"{clip.id}.flac", flac)
-        transcripts.setdefault(place / f"{speaker}-{chapter}.trans.txt", []).append(
+        chapter_folder = folder / clip.subset / speaker / chapter
+        write_bytes(chapter_folder / f"{clip.id}.flac", flac)
+        transcripts.setdefault(chapter_folder / f"{speaker}-{chapter}.trans.txt", []).append(
             f"{clip.id} {clip.text}\n"
         )
         speakers[speaker] = (clip.sex, clip.subset)

@@ -1,4 +1,4 @@
-"""Who does what: seeded, disjoint, sex-balanced speaker lists."""
+"""Seeded, disjoint, sex-balanced speaker lists for training and evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draw_lists(
     where: str = "corpus",
     shared: bool = False,
 ) -> dict[str, tuple[str, ...]]:
-    """Draw speaker lists, disjoint unless told.
+    """Draw speaker lists, disjoint unless ``shared``.
 
     Each list takes women and men in turn, so the two sexes differ by at most one speaker;
     where one sex has run out, the other fills up.

@@ -1,4 +1,4 @@
-"""Find out what kind of corpus a source is, and choose its public and private clips."""
+"""Detection of a corpus's format, and selection of its public and private clips."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _open_source(params: PrepareParams, seed: int) -> Source:
 
 
 def dataset_version(params: PrepareParams) -> dict[str, str] | None:
-    """Return what names the version of a registered dataset, None for any other source.
+    """Return the version of a registered dataset, None for any other source.
 
     Returns:
         ``manifest_sha256``, the dataset's hash, and ``dvc_md5``, the digest that DVC finds its data by.
@@ -68,8 +68,8 @@ def dataset_version(params: PrepareParams) -> dict[str, str] | None:
 
 
 def _require_tracked(folder: Path) -> None:
-    """Refuse a relative source that DVC does not track: nobody could tell which version it is."""
-    if not any(Path(f"{each}.dvc").is_file() for each in (folder, *folder.parents) if each.name):
+    """Raise an error for a relative source that DVC does not track, as its version is unknown."""
+    if not any(Path(f"{path}.dvc").is_file() for path in (folder, *folder.parents) if path.name):
         raise InputError(
             f"prepare.source: {folder} is relative and DVC does not track it; give an absolute path,"
             f" or 'dvc add {folder}'"
@@ -90,7 +90,7 @@ def _registered(folder: Path) -> dict[str, Any] | None:
 
 
 def _require_registration(params: PrepareParams, folder: Path, summary: dict[str, Any]) -> None:
-    """Refuse to publish what is private, and to read a dataset whose new version DVC would not notice."""
+    """Raise an error if private data are declared public, or DVC would not detect a new version."""
     if params.public and summary.get("public") is False:
         raise InputError(f"prepare.public: must be false, dataset {folder} is private ({folder}.json)")
     if Path(params.manifest).absolute() != _manifest(folder).absolute():
@@ -101,7 +101,7 @@ def _require_registration(params: PrepareParams, folder: Path, summary: dict[str
 
 
 def _require_version(source: Source, folder: Path) -> None:
-    """Refuse data of another version than the manifest beside them; every file is hashed."""
+    """Raise an error if data differ from the manifest beside them; every file is hashed."""
     lines = _manifest(folder).read_text(encoding="utf-8").split("\n")[1:]
     wanted = {fields[0]: fields[-1] for fields in (line.split("\t") for line in lines) if fields[0]}
     advice = f"'dvc checkout {folder}.dvc', or 'voxveil data add {folder.name} {folder}' for a new version"

@@ -1,4 +1,4 @@
-"""The one phone set: the 39 phones of CMUdict and ``SIL``; espeak-ng's mnemonics mapped to it.
+"""The phone set: the 39 phones of CMUdict and ``SIL``, with a mapping from espeak-ng's mnemonics.
 
 espeak-ng's en-us voice has finer symbols (r-coloured vowels, flaps, reduced vowels). One
 that stands for two CMU phones is split in time evenly; equal neighbours become one phone.

@@ -1,4 +1,4 @@
-"""What the embedded corpus says: short English sentences written for voxveil.
+"""Sentences of the embedded corpus: short English sentences written for voxveil.
 
 Together they hold every phone of :mod:`voxveil.corpus.phones`. Plain words only: no digits,
 no abbreviations, so that the transcript is what is spoken.

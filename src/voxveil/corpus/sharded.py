@@ -1,4 +1,4 @@
-"""A corpus whose audio lies in tar shards, as given: any rate, any format, beside Kaldi tables."""
+"""A corpus with Kaldi tables whose audio files are in tar shards, in any format and rate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_shards(folder: Path) -> ShardReader:
 
 @contextmanager
 def clip_file(source: Source, clip: Clip) -> Iterator[Path]:
-    """Yield a file with the clip's audio: its own, or one that is there as long as the block.
+    """Yield a file with the clip's audio: its own, or a temporary one within the block.
 
     Raises:
         InputError: The clip has no file.

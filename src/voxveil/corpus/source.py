@@ -1,4 +1,4 @@
-"""A corpus before it is prepared: which clips there are and how to read one."""
+"""Interface of an unprepared corpus: its clips and how to read one."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
 
     @property
     def synthetic(self) -> bool:
-        """True if nobody ever said this."""
+        """True for synthetic speech."""
 
     @property
     def clips(self) -> tuple[Clip, ...]:

@@ -1,4 +1,4 @@
-"""A split on disk: Kaldi-style tables beside tar shards of audio and F0.
+"""A split on disk: Kaldi-style tables with tar shards of audio and F0.
 
 ``wav.scp`` (``UTT audio-000.tar/UTT.flac``), ``utt2spk``, ``spk2utt``, ``spk2gender``,
 ``utt2dur`` (seconds), ``text`` (where transcripts belong to the split), ``phones.ctm``
@@ -32,7 +32,7 @@ Audio = NDArray[np.float32]
 
 
 class Spoken(Protocol):
-    """Who said what: the least that is known of an utterance."""
+    """Id, speaker and sex of an utterance."""
 
     @property
     def id(self) -> str:
@@ -48,11 +48,11 @@ class Spoken(Protocol):
 
 
 class Speech(Protocol):
-    """Utterances of known speakers that can be heard: a :class:`Split`, or a corpus of anybody's."""
+    """Utterances of known speakers with audio: a :class:`Split` or an external corpus."""
 
     @property
     def folder(self) -> Path:
-        """Where it lies, for messages."""
+        """Folder, for messages."""
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Speech(Protocol):
         """Go through the utterances, always in the same order."""
 
     def __contains__(self, item: str) -> bool:
-        """Whether there is such an utterance."""
+        """Return whether the utterance exists."""
 
     def audio(self, item: str) -> Audio:
         """Return (samples,) float32 at 16 kHz."""
@@ -96,7 +96,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Phone:
-    """A phone and where it lies, in seconds."""
+    """A phone with its start and end in seconds."""
 
     start: float
     seconds: float
@@ -325,8 +325,8 @@ def _utterance(line: str, where: str) -> tuple[Utterance, str]:
         raise IncompleteInputError(
             f"{where}: samples must be a whole number of at least 1, got {reprlib.repr(samples)}"
         )
-    told = (row[name] for name in ("text", "subset"))
-    return Utterance(row["utterance"], row["speaker"], row["sex"], samples, *told), row["sha256"]
+    optional = (row[name] for name in ("text", "subset"))
+    return Utterance(row["utterance"], row["speaker"], row["sex"], samples, *optional), row["sha256"]
 
 
 def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:

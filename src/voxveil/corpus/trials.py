@@ -35,7 +35,7 @@ TRIALS = "trials.txt"
 
 @dataclass(frozen=True)
 class Trial:
-    """Is this utterance by the speaker of this enrolment?"""
+    """A verification trial: an enrolment, a test utterance, and whether their speakers match."""
 
     enrolment: str
     utterance: str

@@ -1,4 +1,4 @@
-"""A prepared split as plain files, for tools that do not read tar shards."""
+"""Export of a prepared split as plain files, for tools that do not read tar shards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unpack_split(split_folder: Path, out: Path) -> int:
 
 
 def _require_same(split: Split, table: Path) -> None:
-    """Refuse a table that does not list exactly the utterances of the manifest, each once."""
+    """Raise an error if a table does not list every utterance of the manifest exactly once."""
     try:
         lines = table.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:

@@ -70,7 +70,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Delivery:
-    """How one utterance is spoken: the voice of the moment, tempo, pitch setting, level."""
+    """Delivery of one utterance: voice variation, tempo, pitch setting, level."""
 
     voice: Voice
     rate: int
@@ -108,7 +108,7 @@ def make_voice(seed: int, speaker: str, sex: str) -> Voice:
 
 
 def deliver(voice: Voice, seed: int, utterance: str) -> Delivery:
-    """Draw how a speaker says one utterance."""
+    """Draw the delivery of one utterance."""
     draw = stream(seed, "delivery", utterance)
     formants = tuple(
         (frequency * draw.normal(1.0, 0.012), height * draw.normal(1.0, 0.04), width)

@@ -1,4 +1,4 @@
-"""Register a corpus as the next version of a dataset."""
+"""Registration of a corpus as the next version of a dataset."""
 
 from __future__ import annotations
 
@@ -46,89 +46,91 @@ def add_dataset(
         InputError: The corpus cannot be used, or what lies in ``data/NAME`` would be lost.
         DataError: Git or DVC refuses.
     """
-    place = ready(root, name)
+    dataset = ready(root, name)
     source = open_folder(folder)
-    seen = visibility(place, public)
-    here = place.folder.exists() and place.folder.resolve() == folder.resolve()
+    seen = visibility(dataset, public)
+    here = dataset.folder.exists() and dataset.folder.resolve() == folder.resolve()
     packed = shards or isinstance(source, ShardedSource) or len(corpus_files(folder)) > MOST_FILES
     with one_at_a_time(root):
         if not here:
-            require_unchanged(place)
+            require_unchanged(dataset)
         if packed:
-            rows = _packed(place, source, reports)
+            rows = _packed(dataset, source, reports)
         else:
             require_inside(source, folder)
             rows = corpus_rows(source, reports(len(source.clips)))
-            _copied(place, source, folder, rows, here)
-        return finish_version(place, rows, public=seen, storage="shards" if packed else "files")
+            _copied(dataset, source, folder, rows, here)
+        return finish_version(dataset, rows, public=seen, storage="shards" if packed else "files")
 
 
 def ready(root: Path, name: str) -> Place:
-    """Return the place of dataset ``name`` after every check that needs no data.
+    """Return the paths of dataset ``name`` after every check that needs no data.
 
     Raises:
         InputError: The name, or the marks of a merge.
         DataError: There is no Git repository.
     """
-    place = Place(root, check_name(name))
+    dataset = Place(root, check_name(name))
     require_dvc()
     git(root, "rev-parse", "--git-dir")
-    refuse_merge_marks(place)
-    return place
+    refuse_merge_marks(dataset)
+    return dataset
 
 
-def visibility(place: Place, public: bool | None) -> bool:
-    """Return whether the next version is public; nobody publishes private speech by leaving a word out.
+def visibility(dataset: Place, public: bool | None) -> bool:
+    """Return whether the next version is public: as stated, else as before, else public.
 
     Raises:
         InputError: ``public`` was asked for, and the version before is private.
     """
-    if not place.summary.is_file():
+    if not dataset.summary.is_file():
         return public is not False
-    before = parse_face(place.summary.read_text(encoding="utf-8"), str(place.summary)).public
+    before = parse_face(dataset.summary.read_text(encoding="utf-8"), str(dataset.summary)).public
     if public and not before:
         raise InputError(
-            f"dataset {place.name}: is private; a public one needs another name (its history names private"
+            f"dataset {dataset.name}: is private; a public one needs another name (its history names private"
             " speakers)"
         )
     return before if public is None else public
 
 
-def require_unchanged(place: Place) -> None:
-    """Refuse to replace a folder whose content is in no version.
+def require_unchanged(dataset: Place) -> None:
+    """Raise an error if the folder's content is in no version and would be lost.
 
     Raises:
         InputError: Saying how to keep it.
     """
-    if not place.folder.exists() or place.unfinished.exists():
+    if not dataset.folder.exists() or dataset.unfinished.exists():
         return
-    if not place.tracked.is_file():
+    if not dataset.tracked.is_file():
         raise InputError(
-            f"{place.folder}: is there and in no version; 'voxveil data add {place.name}"
-            f" {FOLDER}/{place.name}' registers it, or move it away"
+            f"{dataset.folder}: is there and in no version; 'voxveil data add {dataset.name}"
+            f" {FOLDER}/{dataset.name}' registers it, or move it away"
         )
-    changed = json.loads(dvc(place.root, "status", "--json", f"{FOLDER}/{place.tracked.name}") or "{}")
+    changed = json.loads(dvc(dataset.root, "status", "--json", f"{FOLDER}/{dataset.tracked.name}") or "{}")
     if changed:
         raise InputError(
-            f"{place.folder}: was changed since it was added; 'voxveil data add {place.name}"
-            f" {FOLDER}/{place.name}' registers that, 'dvc checkout --force {FOLDER}/{place.tracked.name}'"
-            " drops it"
+            f"{dataset.folder}: was changed since it was added; 'voxveil data add {dataset.name}"
+            f" {FOLDER}/{dataset.name}' registers that, 'dvc checkout --force"
+            f" {FOLDER}/{dataset.tracked.name}' drops it"
         )
 
 
-def finish_version(place: Place, rows: list[Row], *, public: bool, storage: Storage) -> Face:
+def finish_version(dataset: Place, rows: list[Row], *, public: bool, storage: Storage) -> Face:
     """Give ``data/NAME`` to DVC and write manifest and summary; killed before its end, run it again.
 
     A fault on the way (a full disk, say) leaves what Git sees as it was.
     """
-    _begin(place)
-    theirs = (place.tracked, place.manifest, place.summary)
+    _begin(dataset)
+    theirs = (dataset.tracked, dataset.manifest, dataset.summary)
     before = {path: path.read_bytes() if path.is_file() else None for path in theirs}
     try:
-        dvc(place.root, "add", f"{FOLDER}/{place.name}")
-        face = summary(place.name, rows, public=public, storage=storage, dvc_md5=tracked_md5(place.tracked))
-        write_text(place.manifest, manifest_text(rows))
-        write_text(place.summary, face_text(face))
+        dvc(dataset.root, "add", f"{FOLDER}/{dataset.name}")
+        face = summary(
+            dataset.name, rows, public=public, storage=storage, dvc_md5=tracked_md5(dataset.tracked)
+        )
+        write_text(dataset.manifest, manifest_text(rows))
+        write_text(dataset.summary, face_text(face))
     except BaseException:
         for path, content in before.items():
             if content is None:
@@ -137,27 +139,27 @@ def finish_version(place: Place, rows: list[Row], *, public: bool, storage: Stor
                 # In place: a full disk has no room for a second file.
                 path.write_bytes(content)
         raise
-    place.unfinished.unlink()
+    dataset.unfinished.unlink()
     return face
 
 
-def _begin(place: Place) -> None:
-    place.unfinished.parent.mkdir(parents=True, exist_ok=True)
-    place.unfinished.touch()
+def _begin(dataset: Place) -> None:
+    dataset.unfinished.parent.mkdir(parents=True, exist_ok=True)
+    dataset.unfinished.touch()
 
 
-def _packed(place: Place, source: Source, reports: Reports) -> list[Row]:
-    with whole_directory(place.folder) as out:
+def _packed(dataset: Place, source: Source, reports: Reports) -> list[Row]:
+    with whole_directory(dataset.folder) as out:
         rows = pack_corpus(source, out, source.clips, reports(len(source.clips)))
-        _begin(place)
+        _begin(dataset)
     return rows
 
 
-def _copied(place: Place, source: Source, folder: Path, rows: list[Row], here: bool) -> None:
+def _copied(dataset: Place, source: Source, folder: Path, rows: list[Row], here: bool) -> None:
     if not here:
-        with whole_directory(place.folder) as out:
+        with whole_directory(dataset.folder) as out:
             copy_corpus(source, folder, out, rows)
-            _begin(place)
+            _begin(dataset)
         return
     table = folder / "wav.scp"
     for line in table.read_text(encoding="utf-8").split("\n") if table.is_file() else ():

@@ -19,7 +19,7 @@ _ABSENT = {"NoSuchBucket", "404"}
 
 @dataclass(frozen=True)
 class Bucket:
-    """Access to one bucket, impatient: a dead or wrong server is told within half a minute.
+    """Access to one bucket; an unreachable or wrong server is an error within half a minute.
 
     Attributes:
         bucket: Its name.
@@ -37,7 +37,7 @@ class Bucket:
 
     @property
     def shown(self) -> str:
-        """What to call it in messages."""
+        """Address of the bucket in messages."""
         address = self.endpoint or s3_endpoint() or "AWS"
         region = f", region {self.region}" if self.region else ""
         return f"s3://{self.bucket} at {address}{region}"
@@ -56,24 +56,24 @@ class Bucket:
         return s3_client(endpoint=self.endpoint, region=self.region, keys=self.keys, **options)
 
     def ensure(self, client: Any) -> bool:
-        """Make the bucket if it is not there; return whether it was made.
+        """Create the bucket if it does not exist; return whether it was created.
 
         Raises:
             DataError: No access, no permission, or it lies in another region than ``region``.
         """
-        made = not self._ask("list", lambda: self._exists(client))
-        if made:
-            place = client.meta.region_name
+        missing = not self._ask("list", lambda: self._exists(client))
+        if missing:
+            region = client.meta.region_name
             # AWS itself refuses its first region as a constraint.
-            constraint = {} if place == "us-east-1" else {"LocationConstraint": place}
+            constraint = {} if region == "us-east-1" else {"LocationConstraint": region}
             options = {"CreateBucketConfiguration": constraint} if constraint else {}
             self._ask("create", lambda: client.create_bucket(Bucket=self.bucket, **options))
         elif self.region and not (self.endpoint or s3_endpoint()):
-            there = self._ask("locate", lambda: client.get_bucket_location(Bucket=self.bucket))
-            actual = there.get("LocationConstraint") or "us-east-1"
+            found = self._ask("locate", lambda: client.get_bucket_location(Bucket=self.bucket))
+            actual = found.get("LocationConstraint") or "us-east-1"
             if actual != self.region:
                 raise DataError(f"{self.shown}: wrong region, the bucket lies in {actual}")
-        return made
+        return missing
 
     def _exists(self, client: Any) -> bool:
         try:
@@ -123,7 +123,7 @@ class Bucket:
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": upload_days},
         }
         before = self._ask("read the lifecycle rules of", lambda: self._rules(client))
-        others = [each for each in before if each.get("ID") != rule["ID"]]
+        others = [other for other in before if other.get("ID") != rule["ID"]]
         self._ask(
             "set the lifecycle rules of",
             lambda: client.put_bucket_lifecycle_configuration(
@@ -131,7 +131,7 @@ class Bucket:
             ),
         )
         after = self._ask("read the lifecycle rules of", lambda: self._rules(client))
-        kept = next((each for each in after if each.get("ID") == rule["ID"]), {})
+        kept = next((other for other in after if other.get("ID") == rule["ID"]), {})
         days = kept.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays")
         aborted = kept.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation")
         if (days, aborted, kept.get("Status")) != (deleted_days, upload_days, "Enabled"):
@@ -146,7 +146,7 @@ class Bucket:
             raise
 
     def probe(self, client: Any) -> None:
-        """Write an object under the prefix, read it back, remove it for good.
+        """Write an object under the prefix, read it back, and remove it permanently.
 
         Raises:
             DataError: One of these fails.

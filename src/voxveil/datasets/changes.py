@@ -1,4 +1,4 @@
-"""What changed between two versions of a dataset, told from their manifests."""
+"""Differences between two versions of a dataset, computed from their manifests."""
 
 from __future__ import annotations
 

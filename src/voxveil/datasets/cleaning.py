@@ -1,4 +1,4 @@
-"""Remove for good what no current version needs: the exact commands, and what stands in their way."""
+"""Permanent removal of data that no current version needs, with the obstacles to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DVC_GC = ("gc", "--workspace", "--all-branches", "--all-tags", "--cloud", "--for
 
 
 def in_the_way(root: Path, holdings: Sequence[Holding], current: Sequence[str]) -> list[str]:
-    """Return why ``dvc gc`` would keep the speaker's audio, or delete what others need; one line each.
+    """Return the reasons why ``dvc gc`` would keep the speaker's audio or delete needed data, one line each.
 
     Args:
         root: Folder that holds ``.dvc``.
@@ -72,7 +72,7 @@ def _unknown_here(root: Path) -> list[str]:
 
 
 def collect_data(root: Path) -> str:
-    """Run ``dvc gc`` and return what it says.
+    """Run ``dvc gc`` and return its output.
 
     Raises:
         DataError: DVC refuses.
@@ -81,7 +81,7 @@ def collect_data(root: Path) -> str:
 
 
 def in_use(model: FoundModel) -> list[str]:
-    """Return why a model version cannot go yet: people fetch it by an alias."""
+    """Return why a model version cannot be deleted yet: an alias points to it."""
     return [
         f"model {model.name} version {model.version} is made of data that hold them and is {alias}:"
         f" 'voxveil model register DIR --name {model.name} --alias {alias}' with another, or remove the alias"
@@ -91,7 +91,7 @@ def in_use(model: FoundModel) -> list[str]:
 
 
 def delete_bytes(model: FoundModel) -> str:
-    """Delete the bytes of a model from S3 and return what was done; DVC removes those that it holds.
+    """Delete the files of a model from S3 and return a report; DVC removes those that it tracks.
 
     Raises:
         DataError: The store is away or refuses.
@@ -115,7 +115,7 @@ def delete_bytes(model: FoundModel) -> str:
 
 
 def tracked_commands(tracked: Tracked) -> list[str]:
-    """Return the commands that remove a store's runs for good."""
+    """Return the commands that remove a store's runs permanently."""
     if not tracked.runs:
         return []
     ids = ",".join(run.id for run in tracked.runs)
@@ -128,7 +128,7 @@ def tracked_commands(tracked: Tracked) -> list[str]:
 
 
 def collect_tracked(root: Path, tracked: Tracked) -> str:
-    """Delete model versions and runs, in a database of this machine for good; return what was done.
+    """Delete model versions and runs, permanently in a local database; return a report.
 
     Raises:
         DataError: MLflow refuses.

@@ -1,4 +1,4 @@
-"""Find where a speaker is: dataset versions, outputs, the register of releases, MLflow, models."""
+"""Search for a speaker in dataset versions, outputs, the register of releases, MLflow and models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Everywhere", "find_everywhere"]
 
 @dataclass
 class Everywhere:
-    """Where a speaker is.
+    """Everything found of a speaker.
 
     Attributes:
         speaker: Speaker id.
@@ -57,7 +57,7 @@ class Everywhere:
 
 
 def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywhere:
-    """Search datasets, outputs, register and MLflow; what cannot be searched becomes a gap.
+    """Search datasets, outputs, register and MLflow; an unsearchable one becomes a gap.
 
     Args:
         root: Folder that holds ``.dvc``.
@@ -71,8 +71,8 @@ def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywher
     holdings, gaps = holdings_in_git(root, speaker, names)
     current = current_datasets(root, speaker, names)
     utterances = {row.utterance for holding in holdings for row in holding.rows}
-    for place in current:
-        utterances |= _utterances(place, speaker)
+    for dataset in current:
+        utterances |= _utterances(dataset, speaker)
     outputs = outputs_with(root, speaker, utterances)
     found = Everywhere(speaker, holdings, current, outputs, [], gaps=gaps)
     try:
@@ -89,7 +89,11 @@ def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywher
         except DataError as error:
             gaps.append(f"{error}; not searched")
     found.imported = sorted(
-        {each for each in (h.dataset for h in holdings) if (root / FOLDER / f"{each}.tar.gz.dvc").is_file()}
+        {
+            dataset
+            for dataset in (h.dataset for h in holdings)
+            if (root / FOLDER / f"{dataset}.tar.gz.dvc").is_file()
+        }
     )
     return found
 
@@ -107,12 +111,12 @@ def _revisions(outputs: Sequence[Output]) -> set[str]:
 def _releases(root: Path, speaker: str, utterances: set[str]) -> list[tuple[Release, int]]:
     counted = []
     for release in registered(open_register()):
-        entries = sum(each.speaker == speaker or each.input in utterances for each in release.entries)
+        entries = sum(entry.speaker == speaker or entry.input in utterances for entry in release.entries)
         if entries:
             counted.append((release, entries))
     return counted
 
 
-def _utterances(place: Place, speaker: str) -> set[str]:
-    rows = parse_manifest(place.manifest.read_text(encoding="utf-8"), str(place.manifest))
+def _utterances(dataset: Place, speaker: str) -> set[str]:
+    rows = parse_manifest(dataset.manifest.read_text(encoding="utf-8"), str(dataset.manifest))
     return {row.utterance for row in speaker_rows(rows, speaker)}

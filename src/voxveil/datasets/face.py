@@ -1,4 +1,4 @@
-"""The reviewable face of a dataset version: a table of its utterances and a summary.
+"""Manifest and summary of a dataset version, the files that are reviewed in Git.
 
 ``NAME.manifest.tsv`` has the columns ``utterance speaker sex subset seconds sha256``, sorted by
 utterance; ``seconds`` has three decimals, ``sha256`` is that of the audio file as it was given.

@@ -1,4 +1,4 @@
-"""Take one speaker out of the current version of a dataset."""
+"""Removal of one speaker from the current version of a dataset."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> lis
         name = path.name.removesuffix(".manifest.tsv")
         if names and name not in names:
             continue
-        place = ready(root, name)
+        dataset = ready(root, name)
         if speaker_rows(parse_manifest(path.read_text(encoding="utf-8"), str(path)), speaker):
-            found.append(place)
+            found.append(dataset)
     return found
 
 
-def forget_speaker(place: Place, speaker: str, reports: Reports) -> Face:
-    """Write the next version of a dataset without the speaker; whole or not at all.
+def forget_speaker(dataset: Place, speaker: str, reports: Reports) -> Face:
+    """Write the next version of a dataset without the speaker, atomically.
 
     Args:
-        place: The dataset; its data must be there (``dvc pull``) and unchanged.
+        dataset: The dataset; its data must be there (``dvc pull``) and unchanged.
         speaker: Speaker id.
         reports: Told the progress.
 
@@ -54,41 +54,46 @@ def forget_speaker(place: Place, speaker: str, reports: Reports) -> Face:
             name the speaker.
         DataError: Git or DVC refuses.
     """
-    with one_at_a_time(place.root):
-        if not place.folder.is_dir():
-            raise InputError(f"{place.folder}: is not here; 'dvc pull {FOLDER}/{place.tracked.name}' first")
-        require_unchanged(place)
-        face = parse_face(place.summary.read_text(encoding="utf-8"), str(place.summary))
-        source = open_folder(place.folder)
+    with one_at_a_time(dataset.root):
+        if not dataset.folder.is_dir():
+            raise InputError(
+                f"{dataset.folder}: is not here; 'dvc pull {FOLDER}/{dataset.tracked.name}' first"
+            )
+        require_unchanged(dataset)
+        face = parse_face(dataset.summary.read_text(encoding="utf-8"), str(dataset.summary))
+        source = open_folder(dataset.folder)
         gone = [clip for clip in source.clips if clip.speaker == speaker]
         kept = [clip for clip in source.clips if clip.speaker != speaker]
         if not kept:
             raise InputError(
-                f"dataset {place.name}: {speaker} is its only speaker; 'dvc remove"
-                f" {FOLDER}/{place.tracked.name}' and 'git rm' of its manifest and summary remove it whole"
+                f"dataset {dataset.name}: {speaker} is its only speaker; 'dvc remove"
+                f" {FOLDER}/{dataset.tracked.name}' and 'git rm' of its manifest and summary remove it whole"
             )
-        with whole_directory(place.folder) as out:
+        with whole_directory(dataset.folder) as out:
             if isinstance(source, ShardedSource):
                 rows = pack_corpus(source, out, kept, reports(len(kept)))
             else:
-                _copy_without(place.folder, out, speaker, gone, kept)
+                _copy_without(dataset.folder, out, speaker, gone, kept)
                 rows = corpus_rows(open_folder(out), reports(len(kept)))
             _require_gone(out, speaker, gone, kept, rows)
-            place.unfinished.parent.mkdir(parents=True, exist_ok=True)
-            place.unfinished.touch()
-        return finish_version(place, rows, public=face.public, storage=face.storage)
+            dataset.unfinished.parent.mkdir(parents=True, exist_ok=True)
+            dataset.unfinished.touch()
+        return finish_version(dataset, rows, public=face.public, storage=face.storage)
 
 
 def _copy_without(folder: Path, out: Path, speaker: str, gone: Sequence[Clip], kept: Sequence[Clip]) -> None:
     utterances = {clip.id for clip in gone}
     audio = {clip.path.absolute() for clip in gone if clip.path is not None}
     # A folder of that name may also be somebody else's chapter.
-    shared = {each for clip in kept if clip.path is not None for each in clip.path.absolute().parents}
+    shared = {parent for clip in kept if clip.path is not None for parent in clip.path.absolute().parents}
     for inner in corpus_files(folder):
         if (
-            any(each.name == speaker and (folder / each).absolute() not in shared for each in inner.parents)
+            any(
+                parent.name == speaker and (folder / parent).absolute() not in shared
+                for parent in inner.parents
+            )
             or (folder / inner).absolute() in audio
-            or any(inner.name.startswith(f"{each}.") for each in _heads(inner.name) & utterances)
+            or any(inner.name.startswith(f"{utterance}.") for utterance in _heads(inner.name) & utterances)
         ):
             continue
         (out / inner).parent.mkdir(parents=True, exist_ok=True)

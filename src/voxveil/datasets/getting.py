@@ -1,4 +1,4 @@
-"""Fetch one version of a dataset by its Git revision, from a repository that need not be cloned."""
+"""Download of one version of a dataset by Git revision, without a clone of the repository."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FetchedVersion:
 
 
 def get_dataset(repository: str, name: str, revision: str, out: Path, *, report: Report) -> Face:
-    """Write version ``revision`` of dataset ``name`` to ``out``, whole or not at all.
+    """Write version ``revision`` of dataset ``name`` to ``out``, atomically.
 
     Every file is held against the manifest of that version before ``out`` appears.
 
@@ -64,7 +64,7 @@ def get_version(
     report: Report | None = None,
     public_only: bool = False,
 ) -> FetchedVersion:
-    """As :func:`get_dataset`; also tells the commit, and may refuse what is not declared public.
+    """As :func:`get_dataset`; also returns the commit, and optionally requires a public dataset.
 
     Raises:
         PrivacyError: ``public_only``, and the dataset is not declared public; no speech was fetched.
@@ -147,7 +147,7 @@ def _download(files: Any, path: str, folder: Path, where: str) -> None:
 
 
 def _lacking(error: Exception, listed: dict[str, Any], path: str) -> str:
-    absent = next((each for each in _causes(error) if isinstance(each, FileNotFoundError)), None)
+    absent = next((cause for cause in _causes(error) if isinstance(cause, FileNotFoundError)), None)
     if absent is None:
         return f"{path} cannot be fetched ({_reason(error)})"
     named = str(absent.filename or path)
@@ -168,7 +168,7 @@ def _check(folder: Path, out: Path, manifest: str, where: str, name: str, report
 
 
 def _reason(error: BaseException) -> str:
-    texts = [one_line(each) for each in _causes(error) if str(each).strip()]
+    texts = [one_line(cause) for cause in _causes(error) if str(cause).strip()]
     return one_line("; ".join(dict.fromkeys(texts[:2]))) or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""What Git knows, asked of the ``git`` program: one line per fault, nothing changed."""
+"""Read-only Git queries for datasets; a failure is a one-line error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["file_at", "files_at", "git", "refs", "resolve"]
 
 
 def git(root: Path, *arguments: str) -> str:
-    """Run ``git ARGUMENTS`` in ``root`` and return what it prints.
+    """Run ``git ARGUMENTS`` in ``root`` and return its output.
 
     Raises:
         DataError: With Git's own reason, and what to do where the tree belongs to somebody else.

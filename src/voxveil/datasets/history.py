@@ -1,4 +1,4 @@
-"""The versions of datasets, read from Git alone: no data is fetched."""
+"""Versions of datasets, read from Git history without fetching data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUMMARY, _MANIFEST = ".json", ".manifest.tsv"
 
 @dataclass(frozen=True)
 class Version:
-    """A dataset as one commit left it.
+    """A version of a dataset at one commit.
 
     Attributes:
         name: Name of the dataset.
@@ -49,7 +49,7 @@ def names_at(root: Path, revision: str) -> list[str]:
 
 
 def versions_at(root: Path, revision: str) -> list[Version]:
-    """Return each dataset as it is at a revision, with the commit that made it so."""
+    """Return each dataset at a revision, with the commit that last changed it."""
     commit = resolve(root, revision)
     found = []
     for name in names_at(root, commit):

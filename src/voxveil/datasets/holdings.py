@@ -1,4 +1,4 @@
-"""Where a speaker still is: dataset versions in Git, outputs, the register of releases."""
+"""Dataset versions in Git and finished outputs that contain a speaker."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def outputs_with(root: Path, speaker: str, utterances: Collection[str]) -> list[
     for path in _files(root):
         if not names_speaker(path, speaker, set(utterances)):
             continue
-        folder = next((each for each in path.parents if (each / DONE).is_file()), path.parent)
+        folder = next((parent for parent in path.parents if (parent / DONE).is_file()), path.parent)
         output = found.setdefault(folder, _output(folder))
         output.files.append(path.relative_to(folder).as_posix())
     return [found[folder] for folder in sorted(found)]

@@ -1,4 +1,4 @@
-"""A LibriSpeech subset by its address: ``dvc import-url`` records where it came from, MD5 says what it is."""
+"""Import of a LibriSpeech subset by URL: ``dvc import-url`` records the source, MD5 verifies the content."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def import_dataset(
         InputError: A wrong address or MD5; what was imported is removed again.
         DataError: DVC cannot get it.
     """
-    place = ready(root, name)
+    dataset = ready(root, name)
     found = _ARCHIVE.match(Path(urlsplit(url).path).name)
     if not found:
         raise InputError(f"--url {url}: must name SUBSET.tar.gz")
     if not _MD5.match(md5.lower()):
         raise InputError(f"--md5 {md5!r}: must be 32 hexadecimal digits")
-    archive = place.root / FOLDER / f"{name}.tar.gz"
+    archive = dataset.root / FOLDER / f"{name}.tar.gz"
     pointer = archive.with_name(f"{archive.name}.dvc")
     before = pointer.read_bytes() if pointer.is_file() else None
     archive.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Versions and changes as a person reads them."""
+"""Text and JSON output of dataset versions and changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs and registered models of MLflow that were made from given data, found by the hashes they carry."""
+"""MLflow runs and registered models derived from given data, found by the data's hashes in their tags."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FoundModel:
 
 @dataclass(frozen=True)
 class Tracked:
-    """What one store of MLflow holds.
+    """Runs and model versions found in one MLflow store.
 
     Attributes:
         store: The store.
@@ -79,8 +79,8 @@ def stores_of(root: Path) -> list[Store]:
     """
     if importlib.util.find_spec("mlflow") is None:
         return []
-    own = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
-    found = {store.uri: store for store in (resolve_store(cwd=root), resolve_store(own, cwd=root))}
+    local = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
+    found = {store.uri: store for store in (resolve_store(cwd=root), resolve_store(local, cwd=root))}
     return [
         store
         for store in found.values()
@@ -89,7 +89,7 @@ def stores_of(root: Path) -> list[Store]:
 
 
 def find_tracked(store: Store, hashes: Collection[str]) -> Tracked:
-    """Return what was made of data that have one of these hashes, in every experiment, deleted or not.
+    """Return runs and models of data with one of these hashes, in every experiment, also deleted ones.
 
     Runs and model versions carry them as the tags ``voxveil.data_revision`` (prepared speech) and
     ``voxveil.dataset`` (a dataset's manifest). A run is also found by the digest of a dataset it
@@ -128,9 +128,9 @@ def _runs(client: Any, wanted: list[str]) -> list[FoundRun]:
     from mlflow.entities import ViewType
 
     pages = _pages(lambda token: client.search_experiments(view_type=ViewType.ALL, page_token=token))
-    names = {each.experiment_id: each.name for each in pages}
-    queries = [f"tags.`{tag}` = '{each}'" for each in wanted for tag in _TAGS]
-    digests = ", ".join(f"'{each[:_DIGEST]}'" for each in wanted)
+    names = {experiment.experiment_id: experiment.name for experiment in pages}
+    queries = [f"tags.`{tag}` = '{digest}'" for digest in wanted for tag in _TAGS]
+    digests = ", ".join(f"'{digest[:_DIGEST]}'" for digest in wanted)
     runs: dict[str, Any] = {}
     for query in [*queries, f"dataset.digest IN ({digests})"]:
 
@@ -143,7 +143,7 @@ def _runs(client: Any, wanted: list[str]) -> list[FoundRun]:
     for run in list(runs.values()):
         for name, value in run.data.tags.items():
             if name.startswith(f"{PREFIX}training.") and value not in runs:
-                runs.update({each.info.run_id: each for each in _if_there(client, value)})
+                runs.update({training.info.run_id: training for training in _if_there(client, value)})
     found = [
         FoundRun(
             run_id,
@@ -170,7 +170,7 @@ def _if_there(client: Any, run_id: str) -> list[Any]:
 
 def _models(client: Any, wanted: list[str]) -> list[FoundModel]:
     found = {}
-    for query in [f"tags.`{tag}` = '{each}'" for each in wanted for tag in _TAGS]:
+    for query in [f"tags.`{tag}` = '{digest}'" for digest in wanted for tag in _TAGS]:
 
         def search(token: str | None, query: str = query) -> Any:
             return client.search_model_versions(query, page_token=token)

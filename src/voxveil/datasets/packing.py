@@ -1,4 +1,4 @@
-"""Put a corpus into a dataset's folder: its files as they are, or tar shards with Kaldi tables.
+"""Copying of a corpus into a dataset's folder, as plain files or as tar shards with Kaldi tables.
 
 Both keep the bytes of each audio file, so the manifest is the same either way.
 """
@@ -43,7 +43,7 @@ def corpus_files(folder: Path) -> list[Path]:
 
 
 def require_inside(source: Source, folder: Path) -> None:
-    """Refuse a corpus whose audio lies elsewhere: the folder alone would not be the dataset.
+    """Raise an error if audio of the corpus lies outside its folder.
 
     Raises:
         InputError: Naming the utterance.

@@ -1,4 +1,4 @@
-"""Where datasets lie in a project, and the checks every command makes before it changes anything."""
+"""Paths of a dataset in a project, and the checks before any command changes it."""
 
 from __future__ import annotations
 
@@ -104,23 +104,23 @@ def one_at_a_time(root: Path) -> Iterator[None]:
         yield
 
 
-def refuse_merge_marks(place: Place) -> None:
-    """Stop before anything is changed if a merge left its marks in files we read.
+def refuse_merge_marks(dataset: Place) -> None:
+    """Raise an error if Git merge conflict markers are in the dataset's files.
 
     Raises:
         InputError: Naming the file and how to go on.
     """
-    theirs = (place.tracked, place.manifest, place.summary)
+    theirs = (dataset.tracked, dataset.manifest, dataset.summary)
     for path in theirs:
         if _marked(path):
-            names = " ".join(f"{FOLDER}/{each.name}" for each in theirs)
+            names = " ".join(f"{FOLDER}/{file.name}" for file in theirs)
             raise InputError(
                 f"{path}: holds the marks of a git merge; take one side whole,"
                 f" 'git checkout --ours -- {names}' (or --theirs), then"
-                f" 'dvc checkout --force {FOLDER}/{place.tracked.name}'; what both sides added:"
-                f" 'voxveil data add {place.name} DIR' after that; nothing was changed"
+                f" 'dvc checkout --force {FOLDER}/{dataset.tracked.name}'; what both sides added:"
+                f" 'voxveil data add {dataset.name} DIR' after that; nothing was changed"
             )
-    lock = place.root / "dvc.lock"
+    lock = dataset.root / "dvc.lock"
     if _marked(lock):
         raise InputError(
             f"{lock}: holds the marks of a git merge; 'git checkout --ours -- dvc.lock', then 'dvc repro'"

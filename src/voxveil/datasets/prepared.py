@@ -1,4 +1,4 @@
-"""Prepared corpora of the past: outputs that ``dvc.lock`` named once and DVC's cache still holds.
+"""Earlier prepared corpora: outputs named in any past ``dvc.lock`` and still in DVC's cache.
 
 An MLflow run made before a dataset was registered, or of a corpus that never was, names nothing but the
 digest of its prepared speech; after the next ``dvc repro`` only the cache knows whose speech that was.
@@ -39,7 +39,7 @@ def past_revisions(root: Path, speaker: str) -> set[str]:
     found: set[str] = set()
     for outputs in locks:
         sides = [sides_of[md5] for md5 in outputs]
-        if any(there for _, there in sides):
+        if any(holds_speaker for _, holds_speaker in sides):
             found |= {revision for revision, _ in sides if revision}
     return found
 
@@ -53,7 +53,7 @@ def _locks(root: Path) -> list[tuple[str, ...]]:
         try:
             content: Any = yaml.load(file_at(root, commit, "dvc.lock"), Loader=_LOADER)  # noqa: S506
             outputs = content["stages"][_STAGE]["outs"]
-            found[tuple(str(each["md5"]) for each in outputs)] = None
+            found[tuple(str(output["md5"]) for output in outputs)] = None
         except (DataError, yaml.YAMLError, KeyError, TypeError):
             # Removed in that commit, left with the marks of a merge, or of another pipeline.
             continue
@@ -62,13 +62,13 @@ def _locks(root: Path) -> list[tuple[str, ...]]:
 
 def _side(cache: Path, md5: str, speaker: str) -> tuple[str, bool]:
     """Return the digest of one prepared folder and whether it holds the speaker."""
-    revision, there = "", False
+    revision, holds_speaker = "", False
     for name, content in _files(cache, md5):
         if name == "corpus.json":
             revision = str(content[0].get("revision", "")) if content else ""
         elif name.rpartition("/")[2] == "manifest.jsonl":
-            there = there or any(row.get("speaker") == speaker for row in content)
-    return revision, there
+            holds_speaker = holds_speaker or any(row.get("speaker") == speaker for row in content)
+    return revision, holds_speaker
 
 
 def _files(cache: Path, md5: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -85,4 +85,4 @@ def _objects(cache: Path, md5: str, *, lines: bool = False) -> list[dict[str, An
         content = [json.loads(line) for line in text.split("\n") if line] if lines else json.loads(text)
     except (OSError, ValueError):
         return []
-    return [each for each in (content if isinstance(content, list) else [content]) if isinstance(each, dict)]
+    return [item for item in (content if isinstance(content, list) else [content]) if isinstance(item, dict)]

@@ -1,4 +1,4 @@
-"""Make an S3 folder the place where a project's data go by default."""
+"""Setup of an S3 folder as a project's default DVC remote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE = {"connect_timeout": "5", "read_timeout": "60"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``voxveil data init`` is told.
+    """Options of ``voxveil data init``.
 
     Attributes:
         location: ``s3://BUCKET/PREFIX``.
@@ -40,7 +40,7 @@ class Settings:
 
 
 def set_up(root: Path, settings: Settings) -> list[str]:
-    """Check bucket and permissions, then write DVC's configuration; return what was done, line by line.
+    """Check bucket and permissions, then write DVC's configuration; return a report, line by line.
 
     Nothing is configured unless every check succeeded. Keys are never written: they come from
     ``AWS_*`` or from ``.dvc/config.local``, which Git ignores.
@@ -67,9 +67,9 @@ def set_up(root: Path, settings: Settings) -> list[str]:
                 f" key, 'dvc remote modify --unset {remote} {secret}', then"
                 f" 'dvc remote modify --local {remote} {secret} ...'"
             )
-    there = shared.get(settings.name, {}).get("url", url)
-    if there != url:
-        raise InputError(f"remote {settings.name}: is {there} already; give another --name")
+    configured = shared.get(settings.name, {}).get("url", url)
+    if configured != url:
+        raise InputError(f"remote {settings.name}: is {configured} already; give another --name")
     bucket = Bucket(
         location.bucket,
         location.prefix,
@@ -78,7 +78,7 @@ def set_up(root: Path, settings: Settings) -> list[str]:
         _keys(_remotes(root, "local"), settings.name),
     )
     client = bucket.client()
-    made = bucket.ensure(client)
+    created = bucket.ensure(client)
     bucket.keep_versions(client)
     bucket.expire(client, settings.deleted_days, settings.upload_days)
     bucket.probe(client)

@@ -1,4 +1,4 @@
-"""The rows of a manifest, read from a corpus folder: every audio file is opened and hashed."""
+"""Manifest rows of a corpus folder; every audio file is opened and hashed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consent withdrawn: where a speaker is, what can be taken back, and what cannot."""
+"""Withdrawal of consent: find a speaker, remove their data, report what cannot be removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["clean_up", "print_everywhere", "withdraw"]
 
 
 def print_everywhere(found: Everywhere) -> None:
-    """Print where the speaker is, and what was not searched."""
+    """Print everything found of the speaker, and what was not searched."""
     print(f"speaker {found.speaker}")
     print(f"\ndataset versions: {len(found.holdings) or 'none'}")
     print(
@@ -33,20 +33,20 @@ def print_everywhere(found: Everywhere) -> None:
             ("dataset", "revision", "date", "utterances", "seconds"),
             [
                 [
-                    each.dataset,
-                    each.commit[:12],
-                    each.date,
-                    str(len(each.rows)),
-                    f"{sum(row.milliseconds for row in each.rows) / 1000:.1f}",
+                    holding.dataset,
+                    holding.commit[:12],
+                    holding.date,
+                    str(len(holding.rows)),
+                    f"{sum(row.milliseconds for row in holding.rows) / 1000:.1f}",
                 ]
-                for each in found.holdings
+                for holding in found.holdings
             ],
         )
         if found.holdings
         else "",
         end="",
     )
-    print(f"now in: {', '.join(f'data/{place.name}' for place in found.current) or 'no dataset'}")
+    print(f"now in: {', '.join(f'data/{dataset.name}' for dataset in found.current) or 'no dataset'}")
     print(f"\noutputs: {len(found.outputs) or 'none'}")
     for output in found.outputs:
         print(f"  {_short(output.folder)} ({output.stage}): {_some(output.files)}")
@@ -85,18 +85,18 @@ def withdraw(root: Path, found: Everywhere, reports: Reports) -> Iterator[tuple[
     """
     if not found.current:
         raise InputError(f"speaker {found.speaker}: in no dataset of the work tree; nothing was changed")
-    for place in found.current:
-        yield place.name, forget_speaker(place, found.speaker, reports)
+    for dataset in found.current:
+        yield dataset.name, forget_speaker(dataset, found.speaker, reports)
 
 
 def clean_up(root: Path, found: Everywhere) -> int:
-    """Delete for good the data that no current version needs, models and MLflow runs; say what was done.
+    """Delete permanently the data that no current version needs, models and MLflow runs; print a report.
 
     Raises:
         InputError: Something stands in the way; nothing was deleted.
         DataError: DVC, S3 or MLflow refuses.
     """
-    obstacles = in_the_way(root, found.holdings, [place.name for place in found.current])
+    obstacles = in_the_way(root, found.holdings, [dataset.name for dataset in found.current])
     obstacles += [line for model in found.models for line in in_use(model)]
     if found.gaps:
         obstacles += [f"not searched: {gap}" for gap in found.gaps]

@@ -1,1 +1,1 @@
-"""What is extracted from speech before release: pitch, content, and the voices of speakers."""
+"""Feature extraction before release: pitch, content, and speaker embeddings."""

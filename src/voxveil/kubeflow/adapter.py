@@ -1,4 +1,4 @@
-"""The one adapter between Kubeflow and a stage: reads ``{{$}}``, writes ``executor_output.json``."""
+"""Adapter between Kubeflow and a stage: reads ``{{$}}``, writes ``executor_output.json``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from voxveil.kubeflow.ends import (
     write_output,
 )
 from voxveil.kubeflow.executor import ExecutorInput
-from voxveil.kubeflow.locations import leave_locations, told_locations
+from voxveil.kubeflow.locations import leave_locations, report_locations
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
 from voxveil.runtime.done import DONE
 from voxveil.runtime.errors import ParamsError
@@ -51,7 +51,7 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
     params = parse_params(mapping, complete=True)
     key = str(call.parameters.get("key", ""))
     check_output_parameters(call, spec, ("fingerprint",) if spec.trains else ())
-    told = told_locations(call.parameters) if spec.name == "report" else None
+    locations = report_locations(call.parameters) if spec.name == "report" else None
     if spec.gpu:
         from voxveil.training.devices import require_gpu
 
@@ -78,15 +78,15 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
         write_bytes(page.path, (outputs[port.name].path / PAGE).read_bytes())
     mark = f"{training_name(spec, key)} {fingerprint(spec, key, params, digests)}" if spec.trains else ""
     write_output(call, spec, key, done, outputs, {"fingerprint": mark})
-    if told is not None:
-        leave_locations(told, outputs["report"].uri, done["report"].digest)
+    if locations is not None:
+        leave_locations(locations, outputs["report"].uri, done["report"].digest)
     for name, record in done.items():
         print(f"{spec.command}: {name}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
     return 0
 
 
 def check_keys(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, Path]) -> None:
-    """Refuse parameters that ask for another wiring than the compiled one.
+    """Raise an error if the parameters need another task graph than the compiled one.
 
     Which variant feeds which system is fixed when the pipeline is compiled, the values come when
     it is submitted: only here can the two part.

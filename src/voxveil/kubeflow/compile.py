@@ -1,4 +1,4 @@
-"""Compile the pipelines of a checkout to the YAML that Kubeflow takes."""
+"""Compilation of a checkout's pipelines to Kubeflow YAML."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def compile_pipeline(
         raise MissingExtraError("kfp", "pipeline") from None
     with _importing_from(root):
         module = importlib.import_module(f"pipelines.{name}")
-    place = placer(root, images, params)
+    configure = placer(root, images, params)
     if draws is None:
-        pipeline = module.build(params, place)
+        pipeline = module.build(params, configure)
     elif "draws" in inspect.signature(module.build).parameters:
-        pipeline = module.build(params, place, draws)
+        pipeline = module.build(params, configure, draws)
     else:
         raise InputError(f"--draws: pipeline {name} has no draws; leave it out")
     with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:

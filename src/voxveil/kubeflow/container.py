@@ -1,4 +1,4 @@
-"""The container of a stage or step: one command, whatever it is."""
+"""The container specification of a stage or step."""
 
 from __future__ import annotations
 

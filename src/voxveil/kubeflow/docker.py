@@ -1,4 +1,4 @@
-"""Run a compiled pipeline on this machine in containers, each task by Kubeflow's DockerRunner.
+"""Local runs of a compiled pipeline in containers, by Kubeflow's DockerRunner.
 
 Kubeflow's handler lets Docker remove a container when it ends, and takes a container that is gone for one
 that succeeded: one that fails fast is reported as a success. So the container is removed here, after its

@@ -1,4 +1,4 @@
-"""Both ends of a task: what Kubeflow's launcher tells it, and what it tells the launcher.
+"""Input and output of a task: reads the launcher's message, writes ``executor_output.json``.
 
 Kubeflow's cache key holds parameters and the names of artifacts, not their content. So each
 stage outputs the digest of what it wrote as a parameter, and its consumers take that parameter
@@ -58,14 +58,14 @@ def params_mapping(call: ExecutorInput) -> dict[str, Any]:
 
 
 def named_artifact(artifacts: Mapping[str, Artifact], spec: StageSpec, name: str) -> Artifact:
-    """Return an artifact that must be there."""
+    """Return a required artifact."""
     if name not in artifacts:
         raise InputError(f"stage {spec.command}: the executor input has no artifact {name!r}")
     return artifacts[name]
 
 
 def check_output_parameters(call: ExecutorInput, spec: StageSpec, values: Sequence[str] = ()) -> None:
-    """Refuse a component that waits for what is never reported.
+    """Raise an error if a component declares an output parameter that is never reported.
 
     Args:
         call: The message.

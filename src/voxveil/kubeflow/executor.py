@@ -1,4 +1,4 @@
-"""The message a Kubeflow launcher hands to a container, ``{{$}}``: parameters, artifacts, output file."""
+"""Parser of the Kubeflow launcher's message ``{{$}}``: parameters, artifacts, output file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExecutorInput:
 
     @classmethod
     def parse(cls, text: str) -> ExecutorInput:
-        """Read the JSON text a launcher put in place of ``{{$}}``.
+        """Parse the launcher's JSON text.
 
         Raises:
             InputError: It is no such message (an unfilled ``{{$}}`` says so).

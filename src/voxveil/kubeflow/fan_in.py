@@ -1,4 +1,4 @@
-"""Fan-in: one list parameter of ``SYSTEM URI DIGEST`` texts, read and verified by its consumer.
+"""Fan-in of several tasks' outputs through a list parameter of ``SYSTEM URI DIGEST`` texts.
 
 Kubeflow cannot hand the artifacts of an unrolled set of tasks to one task as one input, nor those of a loop
 inside another group, and backends limit how many inputs a task may have. A list of texts has no such limit.
@@ -21,7 +21,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def location(system: str, uri: str, digest: str) -> str:
-    """Return the text that tells a later task where a system's output lies and what it must be."""
+    """Return the ``SYSTEM URI DIGEST`` text of an output."""
     return f"{system} {uri} {digest}"
 
 

@@ -1,4 +1,4 @@
-"""Bring the results of a finished pipeline run into a folder, as a finished chain lies in a checkout.
+"""Download of a finished pipeline run's results into the layout of a local run.
 
 Everything is fetched beside its place and held against its digest first; only when all of it is there does
 anything get its place. A fetch that is killed leaves whole outputs or none, and can be run again.
@@ -36,7 +36,7 @@ _LOCATED = {"evaluate": "metrics", "score": "scores"}
 
 @dataclass(frozen=True)
 class Finished:
-    """A pipeline run that ended well.
+    """A successful pipeline run.
 
     Attributes:
         name: What people call it, for messages.
@@ -84,7 +84,7 @@ def finished_here(root: Path) -> Finished:
 
 
 def finished_on_server(server: Server, experiment: str, text: str) -> Finished:
-    """Return a run of a Kubeflow server by its id or name; where its outputs lie stands in MLflow.
+    """Return a run of a Kubeflow server by its id or name; MLflow has the locations of its outputs.
 
     Args:
         server: The server.
@@ -106,7 +106,7 @@ def finished_on_server(server: Server, experiment: str, text: str) -> Finished:
 
 
 def fetch_results(run: Finished, project: Path, *, scores: bool = False, endpoint: str = "") -> list[str]:
-    """Bring the results of a run into ``project`` and return a line on each thing there now.
+    """Fetch the results of a run into ``project`` and return one line per output.
 
     Args:
         run: The run.
@@ -119,9 +119,9 @@ def fetch_results(run: Finished, project: Path, *, scores: bool = False, endpoin
             nothing was put into place.
     """
     project, wanted = Path(project), _wanted(run)
-    there = _check_project(run, project, wanted)
-    chosen = {place: text for place, text in wanted.items() if scores or not place.startswith("score/")}
-    missing = {place: _seen(text, endpoint) for place, text in chosen.items() if place not in there}
+    present = _check_project(run, project, wanted)
+    chosen = {output: text for output, text in wanted.items() if scores or not output.startswith("score/")}
+    missing = {output: _seen(text, endpoint) for output, text in chosen.items() if output not in present}
     for _, uri, _ in missing.values():
         check_reachable(uri)
     outputs = project / "outputs"
@@ -130,22 +130,22 @@ def fetch_results(run: Finished, project: Path, *, scores: bool = False, endpoin
         # Locked until everything has its place: of two at once the second is refused.
         with whole_directory(outputs / ".fetched") as locked:
             with whole_directory(locked / "all") as folder:
-                for place, (key, uri, digest) in missing.items():
-                    _fetch_one(place, key, uri, digest, folder / place)
-            if _check_project(run, project, wanted) != there:
+                for output, (key, uri, digest) in missing.items():
+                    _fetch_one(output, key, uri, digest, folder / output)
+            if _check_project(run, project, wanted) != present:
                 raise InputError(f"{outputs}: another process wrote into it; run this again")
             lines = [_write_params(run, project)]
-            for place in missing:
-                target = outputs / place
+            for output in missing:
+                target = outputs / output
                 target.parent.mkdir(parents=True, exist_ok=True)
-                (locked / "all" / place).replace(target)
+                (locked / "all" / output).replace(target)
     finally:
         shutil.rmtree(outputs / ".fetched", ignore_errors=True)
         for folder in absent:
             with suppress(OSError):
                 folder.rmdir()
-    for place in chosen:
-        lines.append(f"{outputs / place}: {'was there' if place in there else 'fetched'}")
+    for output in chosen:
+        lines.append(f"{outputs / output}: {'was there' if output in present else 'fetched'}")
     return lines
 
 
@@ -163,7 +163,7 @@ def _wanted(run: Finished) -> dict[str, str]:
 
 
 def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> set[str]:
-    """Refuse what holds anything but this run's results; return the places of those that are there."""
+    """Raise an error if the project holds other results; return the outputs of this run in it."""
     path, outputs = project / "params.yaml", project / "outputs"
     for folder in (project, outputs):
         if os.path.lexists(folder) and not folder.is_dir():
@@ -173,18 +173,18 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
         raise InputError(f"{path}: is a folder; it must be a file")
     if not _same_params(path, run.params) and was_edited(project):
         raise InputError(f"{path}: is another than that of {run.name}; fetch into another folder")
-    places = {place.partition("/")[0] for place in wanted}
-    there = set()
-    for place in _found(outputs, places):
+    places = {output.partition("/")[0] for output in wanted}
+    present = set()
+    for output in _found(outputs, places):
         try:
-            ((_, _, digest),) = read_locations([wanted[place]], place)
-            require_done(outputs / place, place, digest=digest)
+            ((_, _, digest),) = read_locations([wanted[output]], output)
+            require_done(outputs / output, output, digest=digest)
         except (KeyError, VoxveilError):
             raise InputError(
-                f"{outputs / place}: is not of {run.name}; fetch into another folder, or remove it"
+                f"{outputs / output}: is not of {run.name}; fetch into another folder, or remove it"
             ) from None
-        there.add(place)
-    return there
+        present.add(output)
+    return present
 
 
 def _found(outputs: Path, stages: set[str]) -> list[str]:
@@ -194,7 +194,7 @@ def _found(outputs: Path, stages: set[str]) -> list[str]:
         if entry.name.startswith("."):
             continue
         if entry.name in stages - {"report"} and entry.is_dir():
-            inner = (each.name for each in sorted(entry.iterdir()) if not each.name.startswith("."))
+            inner = (path.name for path in sorted(entry.iterdir()) if not path.name.startswith("."))
             found += [f"{entry.name}/{name}" for name in inner]
         else:
             found.append(entry.name)
@@ -221,22 +221,22 @@ def _seen(text: str, endpoint: str) -> tuple[str, str, str]:
     return key, seen_from(uri, endpoint), digest
 
 
-def _fetch_one(place: str, key: str, uri: str, digest: str, folder: Path) -> None:
+def _fetch_one(output: str, key: str, uri: str, digest: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     fetch(uri, folder)
     try:
-        done = require_done(folder, place, digest=digest)
+        done = require_done(folder, output, digest=digest)
     except VoxveilError as error:
         # The folder it speaks of is about to vanish; what people can look at is the store.
         raise InputError(
             f"{uri}: is not what the run made: {str(error).replace(str(folder), '...')}"
         ) from None
-    stage, made_for = place.partition("/")[0], None if key == REPORT else key
+    stage, made_for = output.partition("/")[0], None if key == REPORT else key
     files = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     if unknown := sorted(set(files) - set(done.files) - {DONE}):
         raise InputError(f"{uri}: is not what the run made: {unknown[0]} came later")
     if (done.stage, done.key) != (stage, made_for):
-        raise InputError(f"{uri}: is output of {done.stage} {done.key or ''}, must be of {place}")
+        raise InputError(f"{uri}: is output of {done.stage} {done.key or ''}, must be of {output}")
 
 
 def _given(server: Server, run: Any, name: str) -> Any:
@@ -261,5 +261,5 @@ def _params(content: Any, name: str) -> Params:
     except ParamsError as error:
         raise ParamsError(f"{name}: its parameters are not of this version of voxveil: {error}") from None
     # Kubeflow keeps no order. The original first, as the pipeline has it.
-    systems = dict(sorted(params.systems.items(), key=lambda each: (each[1].kind != "original", each[0])))
+    systems = dict(sorted(params.systems.items(), key=lambda named: (named[1].kind != "original", named[0])))
     return replace(params, systems=systems)

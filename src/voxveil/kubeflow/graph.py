@@ -1,4 +1,4 @@
-"""Read a compiled pipeline: its tasks in an order that can run, and what each is given."""
+"""Reader of a compiled pipeline: tasks in topological order, with their resolved parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHANNEL = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a compiled pipeline.
+    """A task of a compiled pipeline.
 
     Attributes:
         name: Its id in the file.
@@ -112,7 +112,8 @@ class Pipeline:
                 values[name] = results[output["producerTask"]][output["outputParameterKey"]]
             elif COLLECTED in source:
                 values[name] = [
-                    results[each["producerTask"]][each["outputParameterKey"]] for each in source[COLLECTED]
+                    results[collected["producerTask"]][collected["outputParameterKey"]]
+                    for collected in source[COLLECTED]
                 ]
             elif "taskFinalStatus" in source and status is not None:
                 values[name] = dict(status)

@@ -1,4 +1,4 @@
-"""Groups of a compiled pipeline written out as plain tasks: an exit handler's, and loops over fixed lists.
+"""Expansion of exit handlers and fixed loops of a compiled pipeline into plain tasks.
 
 Kubeflow puts the tasks of a group into a component of their own. What they take from outside are the inputs
 of that component under other names; what others take from a loop are its outputs, lists over the iterations.
@@ -43,8 +43,8 @@ def without_exit_handler(
     group = tasks[groups[0]]
     given = group.get("inputs", {})
     inner = {
-        each: _given(task, given, lambda other: other)
-        for each, task in components[group["componentRef"]["name"]]["dag"]["tasks"].items()
+        task_name: _given(task, given, lambda other: other)
+        for task_name, task in components[group["componentRef"]["name"]]["dag"]["tasks"].items()
     }
     # It waits for the group, which is no more, and its trigger is what made it the last.
     return inner, (name, {key: value for key, value in last.items() if key != "triggerPolicy"})
@@ -65,7 +65,10 @@ def without_loops(tasks: Tasks, components: Mapping[str, Any]) -> Tasks:
     outside = {name: task for name, task in tasks.items() if name not in loops}
     return {
         name: _after_loops(task, loops, written, components)
-        for name, task in {**outside, **{k: v for each in written.values() for k, v in each.items()}}.items()
+        for name, task in {
+            **outside,
+            **{k: v for iterations in written.values() for k, v in iterations.items()},
+        }.items()
     }
 
 
@@ -93,11 +96,11 @@ def _iterations(
             "artifacts": inputs.get("artifacts", {}),
         }
         for inner, task in tasks.items():
-            made = dict(_given(task, given, named))
+            copied = dict(_given(task, given, named))
             before = [named(other) for other in task.get("dependentTasks", [])]
-            made["dependentTasks"] = [*before, *loop.get("dependentTasks", [])]
-            made["taskInfo"] = {"name": f"{_title(inner, task)} {item}"}
-            yield named(inner), made
+            copied["dependentTasks"] = [*before, *loop.get("dependentTasks", [])]
+            copied["taskInfo"] = {"name": f"{_title(inner, task)} {item}"}
+            yield named(inner), copied
 
 
 def _given(

@@ -1,4 +1,4 @@
-"""Run a compiled pipeline on this machine: each command as a subprocess, or in a container.
+"""Local runs of a compiled pipeline, each task as a subprocess or in a container.
 
 It does what Kubeflow's launcher does with the compiled file, and then looks for itself at what
 a task left behind: a task counts as done only if its command returned 0, every declared output
@@ -81,7 +81,7 @@ def run_pipeline(
 
 
 class _Progress:
-    """What the tasks of a run have given so far."""
+    """Outputs of the finished tasks of a run."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Progress:
         self.results: dict[str, dict[str, Any]] = {}
 
     def run(self, task: Task, status: Mapping[str, Any] | None = None) -> None:
-        """Run one task and take what it left, if that is whole."""
+        """Run one task and collect its outputs if they are complete."""
         folder = self._root / task.name
         folder.mkdir(exist_ok=True)
         values = self._pipeline.resolve(task, self._arguments, self.results, status)
@@ -110,7 +110,7 @@ class _Progress:
         self._report(f"{task.title}: done in {time.monotonic() - started:.1f} s")
 
     def record(self, state: str) -> None:
-        """Write what this run is and how far it came."""
+        """Write the description and progress of this run."""
         content = {
             "format": 1,
             "pipeline": self._pipeline.name,
@@ -129,7 +129,7 @@ class _Progress:
 def executor_input(
     task: Task, parameters: Mapping[str, Any], artifacts: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Return what the launcher puts in place of ``{{$}}``.
+    """Return the launcher's message ``{{$}}``.
 
     Args:
         task: The task to run.
@@ -160,7 +160,7 @@ def executor_input(
 
 
 def check_outputs(task: Task, message: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Check everything a finished task left; return its output parameters and artifacts.
+    """Check all outputs of a finished task; return its output parameters and artifacts.
 
     Raises:
         InputError: Naming the task and what is missing.
@@ -207,7 +207,7 @@ def _execute(task: Task, message: Mapping[str, Any], root: Path) -> None:
 
 
 def task_environment(task: Task, root: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a task: those given, then the file's, then what a volume would give.
+    """Return the environment variables of a task: given ones, the file's, and those of volumes.
 
     Args:
         task: The task.

@@ -1,4 +1,4 @@
-"""Where the outputs of a pipeline run lie: left in MLflow by its report, found there by ``pipeline fetch``.
+"""Locations of a pipeline run's outputs, stored as MLflow tags and read by ``pipeline fetch``.
 
 The report is the one task that is told of every system, and evaluate, score and report are never taken from
 the cache, so each run of the pipeline leaves its own. Each location is a text ``SYSTEM URI DIGEST`` in a tag:
@@ -18,7 +18,7 @@ from voxveil.tracking.client import Tracker, connect
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import resolve_store, tracking_enabled, warn
 
-__all__ = ["REPORT", "Locations", "find_locations", "leave_locations", "told_locations"]
+__all__ = ["REPORT", "Locations", "find_locations", "leave_locations", "report_locations"]
 
 #: Stands in the place of the system in the location of the report.
 REPORT = "report"
@@ -41,24 +41,24 @@ class Locations:
     report: str = ""
 
 
-def told_locations(parameters: Mapping[str, Any]) -> Locations:
-    """Return the locations that the report task is told.
+def report_locations(parameters: Mapping[str, Any]) -> Locations:
+    """Return the locations in the parameters of the report task.
 
     Raises:
         InputError: ``metrics`` or ``scores`` is no list of ``SYSTEM URI DIGEST`` texts.
     """
     evaluate, score = (
-        {each[0]: location(*each) for each in read_locations(parameters.get(name), name)}
+        {fields[0]: location(*fields) for fields in read_locations(parameters.get(name), name)}
         for name in ("metrics", "scores")
     )
     return Locations(evaluate, score)
 
 
-def leave_locations(told: Locations, uri: str, digest: str) -> None:
-    """Leave in MLflow where the outputs of this pipeline run lie; a server that is away costs a warning.
+def leave_locations(locations: Locations, uri: str, digest: str) -> None:
+    """Store the locations of this run's outputs in MLflow; an unreachable server gives a warning.
 
     Args:
-        told: What the report task was told.
+        locations: What the report task was told.
         uri: Where the report itself lies.
         digest: Its digest.
     """
@@ -71,19 +71,19 @@ def leave_locations(told: Locations, uri: str, digest: str) -> None:
         if found is None:
             return  # Nothing was published, and a warning said why.
         parent, systems = found
-        wanted = {run.info.run_id: (run, _of_system(told, system)) for system, run in systems.items()}
+        wanted = {run.info.run_id: (run, _of_system(locations, system)) for system, run in systems.items()}
         wanted[parent.info.run_id] = (parent, {_REPORTED: location(REPORT, uri, digest)})
         with tracker.burst() as client:
-            for each, (run, tags) in wanted.items():
+            for tagged_id, (run, tags) in wanted.items():
                 for name, text in tags.items():
                     if run.data.tags.get(name) != text:
-                        client.set_tag(each, name, text)
+                        client.set_tag(tagged_id, name, text)
     except VoxveilError as error:
         warn(f"'voxveil pipeline fetch' will not find this run's outputs: {error}")
 
 
 def find_locations(tracker: Tracker, run_id: str) -> Locations:
-    """Return where the outputs of a pipeline run lie.
+    """Return the locations of a pipeline run's outputs.
 
     Args:
         tracker: The MLflow experiment its report published to.
@@ -112,8 +112,8 @@ def find_locations(tracker: Tracker, run_id: str) -> Locations:
     return Locations(evaluate, score, report)
 
 
-def _of_system(told: Locations, system: str) -> dict[str, str]:
-    found = {_EVALUATED: told.evaluate.get(system, ""), _SCORED: told.score.get(system, "")}
+def _of_system(locations: Locations, system: str) -> dict[str, str]:
+    found = {_EVALUATED: locations.evaluate.get(system, ""), _SCORED: locations.score.get(system, "")}
     return {name: text for name, text in found.items() if text}
 
 

@@ -1,4 +1,4 @@
-"""Where and how a stage's pod runs: image, resources, GPU node, retries, secrets, caching."""
+"""Pod configuration of a stage: image, resources, GPU node, retries, secrets, caching."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def placer(root: Path, images: Images, params: Params) -> Place:
     """
     known: dict[str, Resources] = {}
 
-    def place(task: Any, stage: str, key: str = "") -> Any:
+    def configure(task: Any, stage: str, key: str = "") -> Any:
         spec = spec_of(stage)
         if stage not in known:
             known[stage] = load_resources(root / "components" / spec.name / "resources.yaml")
@@ -83,7 +83,7 @@ def placer(root: Path, images: Images, params: Params) -> Place:
         _connect(task, spec)
         return task
 
-    return place
+    return configure
 
 
 def _run_as(task: Any, spec: StageSpec, key: str, resources: Resources, images: Images) -> None:

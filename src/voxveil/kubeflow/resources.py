@@ -1,4 +1,4 @@
-"""What a stage's pod gets, from ``components/<stage>/resources.yaml``; and the images it may run."""
+"""Pod resources from ``components/<stage>/resources.yaml``, and the images of stages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Resources:
     retries: int
 
     def times(self, gpus: int) -> Resources:
-        """Return what ``gpus`` processes need, each with a GPU and with what stands in the file."""
+        """Return the resources of ``gpus`` processes, each with a GPU and the file's resources."""
         if gpus == 1:
             return self
         cpu = re.sub(r"\d+", lambda count: str(gpus * int(count[0])), self.cpu)

@@ -1,4 +1,4 @@
-"""Contact with a Kubeflow Pipelines server: API v2beta1, patient with it for a minute, then one line.
+"""Client of a Kubeflow Pipelines server (API v2beta1) with retries for a minute.
 
 ``KFP_ENDPOINT`` names the server (with a path, where it is behind one), ``KFP_NAMESPACE`` the profile
 on a server of several users, ``KFP_TOKEN`` or the file ``KFP_TOKEN_FILE`` the bearer token, and
@@ -25,14 +25,14 @@ _PAGE = 100
 
 
 class KubeflowError(VoxveilError):
-    """The Kubeflow server is away, or refuses what it is sent."""
+    """The Kubeflow server is unreachable or rejects a request."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the server is and who calls.
+    """Address and credentials of the server.
 
     Attributes:
         url: Address without a slash at the end; may hold no credentials.
@@ -126,8 +126,8 @@ class Server:
         if not make:
             return ""
         body = self.api.V2beta1Experiment(display_name=name, namespace=self.endpoint.namespace or None)
-        made = self._call(self._experiments.experiment_service_create_experiment, body)
-        return str(made.experiment_id)
+        created = self._call(self._experiments.experiment_service_create_experiment, body)
+        return str(created.experiment_id)
 
     def pipeline_version(self, name: str, version: str, file: Path, description: str) -> tuple[str, str]:
         """Return (pipeline, version) ids of a compiled file, uploaded unless that version is there.
@@ -144,17 +144,17 @@ class Server:
             pipeline_id = str(self._call(self._pipelines.pipeline_service_create_pipeline, body).pipeline_id)
         else:
             versions = self._pipelines.pipeline_service_list_pipeline_versions
-            for each in self._pages(versions, "pipeline_versions", pipeline_id):
-                if version in (each.name, each.display_name):
-                    return pipeline_id, str(each.pipeline_version_id)
-        made = self._call(
+            for known in self._pages(versions, "pipeline_versions", pipeline_id):
+                if version in (known.name, known.display_name):
+                    return pipeline_id, str(known.pipeline_version_id)
+        uploaded = self._call(
             self._uploads.upload_pipeline_version,
             str(file),
             name=version,
             pipelineid=pipeline_id,
             description=description,
         )
-        return pipeline_id, str(made.pipeline_version_id)
+        return pipeline_id, str(uploaded.pipeline_version_id)
 
     def compiled(self, pipeline_id: str, version_id: str) -> Any | None:
         """Return the compiled file of a version as objects, None where there is no such version."""
@@ -264,7 +264,7 @@ class Server:
 
 
 def _refusal(error: Any) -> str:
-    """Return what a server said, in one line."""
+    """Return a server's message in one line."""
     if 300 <= error.status < 400 or error.status in (401, 403):
         return (
             f"refuses the caller ({error.status} {error.reason}); set KFP_TOKEN, and KFP_NAMESPACE if need be"

@@ -1,4 +1,4 @@
-"""Read a finished output from where Kubeflow keeps artifacts: a folder or an S3 store.
+"""Reader of finished outputs from Kubeflow's artifact store, a folder or S3.
 
 Addresses, credentials, region and endpoint: :mod:`voxveil.runtime.s3`.
 """
@@ -35,9 +35,9 @@ def parse_location(uri: str) -> S3Uri | None:
 
 
 def seen_from(uri: str, endpoint: str) -> str:
-    """Return ``uri`` with another address of its server; a path stays as it is, and all does without one."""
-    place = parse_location(uri) if endpoint else None
-    if place is None:
+    """Return ``uri`` with ``endpoint`` as its server; a local path or empty endpoint changes nothing."""
+    location = parse_location(uri) if endpoint else None
+    if location is None:
         return uri
     return str(replace(place, endpoint=endpoint))
 
@@ -48,14 +48,14 @@ def check_reachable(uri: str) -> None:
     Raises:
         InputError: One line that says which of endpoint, region and credentials is missing.
     """
-    place = parse_location(uri)
-    if place is None:
+    location = parse_location(uri)
+    if location is None:
         return
     session = s3_session()
-    endpoint = place.endpoint or s3_endpoint()
+    endpoint = location.endpoint or s3_endpoint()
     if uri.startswith("minio://") and not endpoint:
         raise InputError(f"{uri}: needs the server's address; set AWS_ENDPOINT_URL")
-    if not endpoint and not (place.region or session.region_name):
+    if not endpoint and not (location.region or session.region_name):
         raise InputError(f"{uri}: needs a region; set AWS_REGION, or AWS_ENDPOINT_URL for another server")
     if session.get_credentials() is None:
         raise InputError(f"{uri}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a role")
@@ -71,8 +71,8 @@ def fetch(uri: str, folder: Path) -> None:
     Raises:
         InputError: Nothing is there, or the store refuses.
     """
-    place = parse_location(uri)
-    if place is None:
+    location = parse_location(uri)
+    if location is None:
         source = Path(uri.removeprefix("file://"))
         if not source.is_dir():
             raise InputError(f"{uri}: no such folder")
@@ -81,12 +81,12 @@ def fetch(uri: str, folder: Path) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        client = s3_client(endpoint=place.endpoint, region=place.region, connect_timeout=10, attempts=5)
+        client = s3_client(endpoint=location.endpoint, region=location.region, connect_timeout=10, attempts=5)
         count = 0
-        for key, relative in _objects(client, place, uri):
+        for key, relative in _objects(client, location, uri):
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            client.download_file(place.bucket, key, str(target))
+            client.download_file(location.bucket, key, str(target))
             count += 1
     except (BotoCoreError, ClientError) as error:
         raise InputError(f"{uri}: cannot be read ({s3_reason(error)})") from None

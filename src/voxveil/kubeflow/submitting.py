@@ -1,4 +1,4 @@
-"""Runs and schedules on a Kubeflow server: started, made equal to what is asked for, shown, stopped.
+"""Runs and schedules on a Kubeflow server: submit, update, show, cancel.
 
 A version of a pipeline is named by the SHA-256 of its compiled file, so the same params and images
 are uploaded once, and what a run or schedule executes can be told from its version's name.
@@ -30,7 +30,7 @@ _HEX = 16
 
 @dataclass(frozen=True)
 class Order:
-    """What to run.
+    """A pipeline to run with its parameters.
 
     Attributes:
         text: The compiled pipeline.
@@ -118,7 +118,7 @@ def submit(server: Server, order: Order, images: Images) -> tuple[str, bool]:
 
 
 def schedule(server: Server, order: Order, images: Images, cron: str) -> tuple[str, str]:
-    """Make the schedule of this name start this pipeline at these times, and no other.
+    """Create or replace the schedule of this name.
 
     One run at a time; times missed while the cluster was away are not made up for. A schedule cannot be
     changed, only replaced: the old one is switched off first, so that never two are on, and on again
@@ -151,26 +151,26 @@ def schedule(server: Server, order: Order, images: Images, cron: str) -> tuple[s
         mode="ENABLE",
         service_account=order.service_account or None,
     )
-    switched_off = [each for each in old if each.status != "DISABLED"]
-    for each in switched_off:
-        server.enable_schedule(each.recurring_run_id, False)
+    switched_off = [recurring for recurring in old if recurring.status != "DISABLED"]
+    for recurring in switched_off:
+        server.enable_schedule(recurring.recurring_run_id, False)
     try:
-        made = server.create_schedule(body)
+        created = server.create_schedule(body)
     except KubeflowError:
-        for each in switched_off:
-            server.enable_schedule(each.recurring_run_id, True)
+        for recurring in switched_off:
+            server.enable_schedule(recurring.recurring_run_id, True)
         raise
-    for each in old:
-        server.delete_schedule(each.recurring_run_id)
-    return str(made.recurring_run_id), "replaced" if old else "made"
+    for recurring in old:
+        server.delete_schedule(recurring.recurring_run_id)
+    return str(created.recurring_run_id), "replaced" if old else "made"
 
 
 def unschedule(server: Server, experiment: str, name: str) -> int:
     """Delete the schedules of this name and return their number."""
     experiment_id = server.experiment_id(experiment, make=False)
     found = server.schedules(experiment_id, name) if experiment_id else []
-    for each in found:
-        server.delete_schedule(each.recurring_run_id)
+    for recurring in found:
+        server.delete_schedule(recurring.recurring_run_id)
     return len(found)
 
 

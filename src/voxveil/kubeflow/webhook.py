@@ -1,4 +1,4 @@
-"""Tell a team's chat or pager what a run came to: one POST of JSON to ``VOXVEIL_WEBHOOK``.
+"""Notification of a run's outcome by one POST of JSON to ``VOXVEIL_WEBHOOK``.
 
 The address often is the secret, so it is never printed. Whatever happens to the message, the run's
 result stands: a receiver that is away costs one warning line.

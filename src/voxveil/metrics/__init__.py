@@ -1,4 +1,4 @@
-"""Privacy metrics: how much of who spoke is left in a set of attack scores.
+"""Privacy metrics of attack scores: how much of the speaker's identity they reveal.
 
 One metric per file; :mod:`voxveil.metrics.suite` runs them all and
 :mod:`voxveil.metrics.catalogue` lists them with units and meaning. Nothing here needs

@@ -23,9 +23,9 @@ def attack_matrix_figure(attacks: Sequence[Mapping[str, Any]]) -> Figure:
     names = list(dict.fromkeys(str(attack["attacker"]) for attack in attacks))
     scenarios = [name for name in _MARKERS if any(attack["scenario"] == name for attack in attacks)]
     figure, (axis,) = new_figure(width=max(5.5, 1.1 * len(names) + 2.5))
-    for place, scenario in enumerate(scenarios):
-        shift = (place - (len(scenarios) - 1) / 2) * 0.16
-        shade = f"{0.1 + 0.6 * place / max(1, len(scenarios) - 1):.2f}"
+    for position, scenario in enumerate(scenarios):
+        shift = (position - (len(scenarios) - 1) / 2) * 0.16
+        shade = f"{0.1 + 0.6 * position / max(1, len(scenarios) - 1):.2f}"
         chosen = [attack for attack in attacks if attack["scenario"] == scenario]
         for attack in chosen:
             entry, x = attack["metrics"]["eer"], names.index(attack["attacker"]) + shift

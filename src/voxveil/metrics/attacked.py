@@ -1,4 +1,4 @@
-"""From the files of one attack to what is shown of it: the same for our systems and anybody's."""
+"""Evaluation of the files of one attack, the same for voxveil's systems and for external ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
 
 
 def add_convergence_warnings(attacks: Sequence[dict[str, Any]]) -> None:
-    """Add to each attack of one system the warning that it is too weak, where it is."""
+    """Add a convergence warning to each attack of one system whose attacker is too weak."""
     weak = convergence_warnings(attacks)
     for attack in attacks:
         name = (attack["attacker"], attack["scenario"])
@@ -89,7 +89,7 @@ def add_convergence_warnings(attacks: Sequence[dict[str, Any]]) -> None:
 
 
 def independent_disclosure(attacks: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the added mean disclosure of all representations by scenario, in bit.
+    """Return the sum of the mean disclosures of all representations by scenario, in bit.
 
     It holds only if they are independent, and is capped at log2 N; scenarios with one are left out.
     """

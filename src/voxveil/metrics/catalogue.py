@@ -1,4 +1,4 @@
-"""The one list of metric names: unit, direction, estimator and meaning; and how they are called in MLflow.
+"""The table of all metrics: unit, direction, estimator, meaning, and name in MLflow.
 
 ``privacy/NAME`` is the ECAPA attacker in the semi-informed scenario (the strongest standard one; its
 enrolment and trial utterances are both anonymized, AA). Every other pair is
@@ -17,7 +17,7 @@ __all__ = ["METRICS", "OTHER_METRICS", "MetricName", "flat_metrics", "metric_key
 
 @dataclass(frozen=True)
 class MetricName:
-    """What one metric is.
+    """Name, unit, direction and meaning of one metric.
 
     Attributes:
         unit: ``%``, ``bit``, ``nat`` or ``fraction``.

@@ -1,4 +1,4 @@
-r"""Cllr: what a set of log-likelihood ratios costs over all decisions, in bit.
+r"""Cllr, the cost of log-likelihood ratios averaged over all decision thresholds, in bit.
 
 .. math:: C_{llr} = \tfrac12\,\overline{\log_2(1 + e^{-\mathrm{LLR}})}_{\text{target}}
                   + \tfrac12\,\overline{\log_2(1 + e^{\mathrm{LLR}})}_{\text{nontarget}}

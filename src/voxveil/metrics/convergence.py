@@ -1,4 +1,4 @@
-"""Does an attacker's failure mean privacy, or a weak attacker?
+"""Warnings for attackers that are too weak for their failure to show privacy.
 
 Retraining on the attacked system's own speech can only help an attacker; where it does worse than one
 that was not retrained, its training failed. And a recipe that does badly on original speech shows nothing
@@ -67,10 +67,10 @@ def _misses_its_bar(original: Mapping[str, Any] | None) -> str:
 
 
 def _retraining_hurt(semi: Mapping[str, Any], lazy: Mapping[str, Any] | None) -> str:
-    own, best = semi["metrics"]["eer"], None if lazy is None else lazy["metrics"]["eer"]
-    if best is None or not own["ci95"] or not best["ci95"] or own["ci95"][0] <= best["ci95"][1]:
+    retrained, best = semi["metrics"]["eer"], None if lazy is None else lazy["metrics"]["eer"]
+    if best is None or not retrained["ci95"] or not best["ci95"] or retrained["ci95"][0] <= best["ci95"][1]:
         return ""
     return (
-        f"retrained on anonymized speech it has EER {own['value']:.1f} %, worse than the"
+        f"retrained on anonymized speech it has EER {retrained['value']:.1f} %, worse than the"
         f" {best['value']:.1f} % of the attacker that was not: its training failed; {_REMEDY}"
     )

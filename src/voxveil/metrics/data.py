@@ -1,4 +1,4 @@
-"""The three forms in which scores reach a metric.
+"""The three forms of scores that metrics take: counts per score, verification trials, rank sets.
 
 * :class:`ScoreSet`: verification trials, each target or nontarget.
 * :class:`RankSet`: every input scored against the same N references, one per speaker.
@@ -57,7 +57,7 @@ def dot(a: FloatArray | IntArray, b: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class CountTable:
-    """Distinct scores in ascending order with the trials at each.
+    """Distinct scores in ascending order with the number of trials at each.
 
     Attributes:
         values: Distinct scores, ascending, shape ``(G,)``.
@@ -75,7 +75,7 @@ class CountTable:
 
     @classmethod
     def from_counts(cls, values: FloatArray, target: IntArray, nontarget: IntArray) -> CountTable:
-        """Build from counts, leaving out scores at which nothing stands.
+        """Build from counts, without scores that have no trial.
 
         Raises:
             UndefinedMetricError: If one class is empty.
@@ -190,12 +190,12 @@ class RankSet:
 
     Attributes:
         scores: Higher = more alike, shape ``(n_inputs, N)``, finite.
-        own: Column of each input's own speaker, shape ``(n_inputs,)``.
+        speaker_index: Column of each input's own speaker, shape ``(n_inputs,)``.
         speakers: Name of each reference speaker, length N.
     """
 
     scores: NDArray[np.floating[Any]]
-    own: IntArray
+    speaker_index: IntArray
     speakers: tuple[str, ...]
 
     @classmethod
@@ -241,13 +241,13 @@ class RankSet:
                     f"{name}: reference label {label} stands twice; each speaker has one reference"
                 )
             position[label] = j
-        own = np.empty(matrix.shape[0], dtype=np.int64)
+        speaker_index = np.empty(matrix.shape[0], dtype=np.int64)
         for i, value in enumerate(rows.tolist()):
             where = position.get(str(value))
             if where is None:
                 raise InputError(f"{name}: input {i} is of speaker {value}, who is not among the references")
-            own[i] = where
-        return cls(matrix, own, tuple(names))
+            speaker_index[i] = where
+        return cls(matrix, speaker_index, tuple(names))
 
     @property
     def n_references(self) -> int:
@@ -257,12 +257,12 @@ class RankSet:
     @property
     def n_inputs(self) -> int:
         """Number of inputs."""
-        return int(self.own.size)
+        return int(self.speaker_index.size)
 
     def pairs(self) -> ScoreSet:
         """Return all entries as verification trials: target where speakers match."""
         n_inputs, n = self.scores.shape
-        test = np.repeat(self.own, n)
+        test = np.repeat(self.speaker_index, n)
         enrol = np.tile(np.arange(n, dtype=np.int64), n_inputs)
         flat = np.ascontiguousarray(self.scores, dtype=np.float64).ravel()
         return ScoreSet(flat, test == enrol, enrol, test, n, speakers=self.speakers)

@@ -1,4 +1,4 @@
-r"""Similarity-rank disclosure: what the rank of the right speaker gives away.
+r"""Similarity-rank disclosure: information in the rank of the true speaker, in bit.
 
 With :math:`\gamma_k` the probability of rank k among N references (1/N each when nothing leaks):
 
@@ -48,7 +48,7 @@ def mean_disclosure(gamma: FloatArray) -> FloatArray:
 
 
 def independent_bits(bits: Sequence[float], n_references: int) -> float:
-    """Return what representations would disclose together if they were independent, in bit.
+    """Return the joint disclosure of representations under independence, in bit.
 
     Args:
         bits: Mean disclosure of each.

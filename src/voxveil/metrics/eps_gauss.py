@@ -80,6 +80,6 @@ def eps_max_gauss(table: CountTable, pair: GaussPair | None = None) -> float:
         vertex = (pair.mean_target * precision_t - pair.mean_nontarget * precision_n) / (
             precision_t - precision_n
         )
-        near = int(np.searchsorted(table.values, vertex))
-        at += [int(np.clip(near - 1, 0, at[1])), int(np.clip(near, 0, at[1]))]
+        index = int(np.searchsorted(table.values, vertex))
+        at += [int(np.clip(index - 1, 0, at[1])), int(np.clip(index, 0, at[1]))]
     return float(np.abs(pair.llr(table.values[at])).max())

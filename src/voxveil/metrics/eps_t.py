@@ -46,8 +46,8 @@ def fit_t(table: CountTable, start: StudentPair | None = None) -> StudentPair:
     fits = []
     for name, counts in (("target", table.target), ("nontarget", table.nontarget)):
         where = counts > 0
-        near = None if start is None else getattr(start, name)
-        fits.append(fit_student(table.values[where], counts[where].astype(np.float64), name, near))
+        initial = None if start is None else getattr(start, name)
+        fits.append(fit_student(table.values[where], counts[where].astype(np.float64), name, initial))
     return StudentPair(*fits)
 
 
@@ -61,8 +61,8 @@ def eps_max_t(table: CountTable, pair: StudentPair | None = None) -> float:
     last = table.values.size - 1
     at = {0, last}
     for root in _stationary_points(pair):
-        near = int(np.searchsorted(table.values, root))
-        at |= {min(max(near - 1, 0), last), min(near, last)}
+        index = int(np.searchsorted(table.values, root))
+        at |= {min(max(index - 1, 0), last), min(index, last)}
     return float(np.abs(pair.llr(table.values[sorted(at)])).max())
 
 

@@ -1,4 +1,4 @@
-"""Who spoke in each trial, and whether the trials are also a rank attack.
+"""Reader of the files of one attack: scores, trials, speakers, and ranks where the trials give them.
 
 Speakers come from utt2spk and the enrolment list where given, else from the target trials: an
 enrolment and an utterance of a target trial are one speaker. Reasons carry counts, never names,
@@ -38,7 +38,7 @@ def read_evaluation(
     enrolments: Path | None = None,
     allow_repeats: bool = False,
 ) -> Evaluation:
-    """Read everything that belongs to one attack.
+    """Read the scores of one attack with its trial list, speakers and enrolments.
 
     Args:
         scores: Score file (text, .gz) or .npz.
@@ -235,6 +235,6 @@ def _as_ranks(
         return None, f"{wrong} of {n_utterances} inputs have not exactly one reference of their own speaker"
     matrix = np.empty((n_utterances, n_enrolments))
     matrix[utterance, enrolment] = values
-    own = np.empty(n_utterances, dtype=np.int64)
-    own[utterance[is_target]] = enrolment[is_target]
-    return RankSet(matrix, own, trials.enrolments), None
+    speaker_index = np.empty(n_utterances, dtype=np.int64)
+    speaker_index[utterance[is_target]] = enrolment[is_target]
+    return RankSet(matrix, speaker_index, trials.enrolments), None

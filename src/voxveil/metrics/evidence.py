@@ -1,4 +1,4 @@
-"""Warnings: where a number alone would mislead, with the numbers that show it.
+"""Warnings about metrics that would mislead, each with the numbers behind it.
 
 Each rule looks at finished metrics; none changes a value. Texts hold figures, never names.
 """
@@ -36,7 +36,7 @@ _FEW_SPEAKERS = 10
 
 @dataclass(frozen=True)
 class Findings:
-    """What the rules look at.
+    """Values that the warning rules test.
 
     Attributes:
         metrics: The ``metrics`` object of the JSON contract.
@@ -110,7 +110,7 @@ def _eer_hides_evidence(f: Findings) -> str | None:
 
 
 def _evidence_is_significant(f: Findings) -> bool:
-    """Tell whether scores and labels depend on each other beyond chance, trials taken as independent."""
+    """Return whether scores and labels depend on each other beyond chance, with trials as independent."""
     t, n = f.bins.target, f.bins.nontarget
     total = t + n
     whole = f.table.n_target + f.table.n_nontarget

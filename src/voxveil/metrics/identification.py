@@ -1,4 +1,4 @@
-"""Ranks straight from embeddings, without the matrix of all pairs.
+"""Cosine ranks computed from embeddings in blocks, without the matrix of all pairs.
 
 Cosine scores of a block of inputs against all references, own score and comparison from the same
 product so that equal numbers stay equal; memory is one block, whatever the number of inputs.
@@ -48,16 +48,16 @@ def rank_embeddings(
     strangers = sorted({str(label) for label in input_labels if label not in position})
     if strangers:
         raise InputError(f"speaker {strangers[0]} of an input is not among the references")
-    own = np.array([position[label] for label in input_labels], dtype=np.int64)
+    speaker_index = np.array([position[label] for label in input_labels], dtype=np.int64)
     best, worst = np.empty(x.shape[0], dtype=np.int64), np.empty(x.shape[0], dtype=np.int64)
     step = max(1, _BLOCK_ENTRIES // y.shape[0])
     for start in range(0, x.shape[0], step):
         stop = start + step
         scores = x[start:stop] @ y.T
-        true = scores[np.arange(scores.shape[0]), own[start:stop]][:, None]
+        true = scores[np.arange(scores.shape[0]), speaker_index[start:stop]][:, None]
         best[start:stop] = 1 + np.count_nonzero(scores > true, axis=1)
         worst[start:stop] = np.count_nonzero(scores >= true, axis=1)
-    return Ranks(best, worst, own, y.shape[0])
+    return Ranks(best, worst, speaker_index, y.shape[0])
 
 
 def _unit_rows(embeddings: Any, name: str) -> NDArray[np.floating[Any]]:

@@ -1,4 +1,4 @@
-"""Bootstrap over speakers, and what a metric reads when nothing leaks.
+"""Bootstrap intervals over speakers, and permutations for the null distribution of a metric.
 
 *ci95*: speakers are drawn with replacement, one draw for both sides: with w_s the times speaker s was
 drawn, a target trial of s weighs w_s and a nontarget trial of s against t weighs w_s w_t. Rank metrics
@@ -33,7 +33,7 @@ _ABSENT = 1e6  # cost of pairing speakers that were never compared
 
 @dataclass(frozen=True)
 class Interval:
-    """The central 95 % of replicates, or why there is none."""
+    """The central 95 % of replicates, or the reason why it is undefined."""
 
     bounds: tuple[float, float] | None
     note: str | None
@@ -139,7 +139,7 @@ class SortedTrials:
 
 
 def permutations(compared: np.ndarray, n_replicates: int, seed: int) -> Iterator[IntArray]:
-    """Yield permutations of speakers among those that were compared.
+    """Yield random permutations of speakers, restricted to pairs that were compared.
 
     Args:
         compared: Whether (tested, enrolled) speakers met, shape ``(S, S)``.

@@ -38,7 +38,10 @@ def linkability_legal(ranks: Ranks, n_candidates: int | None = None) -> float:
     # Only its shape is read: the number of stronger references is passed in.
     shape = np.broadcast_to(np.float64(0.0), (n, ranks.best.size))
     matrix = ScoreMatrix(
-        scores=shape, enroll_speakers=names, test_speakers=[names[s] for s in ranks.own], metadata={}
+        scores=shape,
+        enroll_speakers=names,
+        test_speakers=[names[s] for s in ranks.speaker_index],
+        metadata={},
     )
     size = n if n_candidates is None else n_candidates
     return float(linkability(matrix, size, estimator="exact", beaters=ranks.best - 1)[0])
@@ -52,7 +55,7 @@ def singling_out_outcomes(ranks: RankSet) -> FloatArray:
     """
     from legal_eval.metrics.singling_out import ConversationScores, singling_out
 
-    speakers, first, counts = np.unique(ranks.own, return_index=True, return_counts=True)
+    speakers, first, counts = np.unique(ranks.speaker_index, return_index=True, return_counts=True)
     if speakers.size < 2:
         raise UndefinedMetricError("only one speaker has inputs; singling out needs at least 2")
     if counts.min() < 2:
@@ -63,7 +66,7 @@ def singling_out_outcomes(ranks: RankSet) -> FloatArray:
     rest = np.ones(ranks.n_inputs, dtype=np.bool_)
     rest[first] = False
     rows = np.flatnonzero(rest)
-    rows = rows[np.argsort(ranks.own[rows], kind="stable")]
+    rows = rows[np.argsort(ranks.speaker_index[rows], kind="stable")]
     stops = np.cumsum(counts - 1)
     names = [str(s) for s in speakers]
     scores = ConversationScores(

@@ -23,7 +23,7 @@ def same_mean_figure(n: int = 2000, seed: int = 0) -> Figure:
 
 
 def pav_examples_figure() -> Figure:
-    """Draw both PAV examples and what becomes of them when repeated to length 6n."""
+    """Draw both PAV examples, and the same repeated to length 6n."""
     figure, axes = new_figure(2, 2, width=4.6, height=3.2)
     for axis, first in ((axes[0], 0), (axes[1], 1)):
         table = pav_example(first)

@@ -58,7 +58,7 @@ def new_figure(
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure whole, with no date or version in it: equal figures are equal files."""
+    """Write a figure atomically, without date or version: equal figures give equal files."""
     import io
 
     import matplotlib
@@ -181,7 +181,7 @@ def llr_curves(table: CountTable) -> dict[str, Callable[[FloatArray], FloatArray
 def score_figure(
     table: CountTable, *, oracle: Callable[[FloatArray], FloatArray] | None = None, title: str = "Scores"
 ) -> Figure:
-    """Draw both score distributions above the LLR that each estimator reads into a score.
+    """Draw both score distributions above the LLR of each estimator.
 
     Args:
         table: The scores.

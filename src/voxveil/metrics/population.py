@@ -1,4 +1,4 @@
-r"""How the number of speakers N matters.
+r"""Identification rate and disclosure as a function of the number of speakers N.
 
 *Fewer speakers than measured* needs no model: an input with m stronger references among N - 1 has a
 hypergeometric number of them among n - 1 drawn without replacement, so the rank histogram at n < N is
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PopulationCurve:
-    """Identification and disclosure by the number of speakers.
+    """Identification rate and disclosure by the number of speakers.
 
     Attributes:
         sizes: Numbers of speakers, ascending, shape ``(P,)``.

@@ -1,4 +1,4 @@
-"""Similarity ranks: where an input's own reference stands among all N, best first.
+"""Similarity ranks: the rank of an input's own reference among all N references, best first.
 
 Ties spread: an input whose own score is tied with t others puts 1/(t+1) on each of the t+1 tied
 ranks, so constant scores give the uniform histogram. The two ends are kept beside it: the
@@ -27,13 +27,13 @@ class Ranks:
     Attributes:
         best: Optimistic rank, 1 + references strictly higher, shape ``(n_inputs,)``.
         worst: Strict rank, references at least as high, shape ``(n_inputs,)``.
-        own: Index of each input's speaker, shape ``(n_inputs,)``.
+        speaker_index: Index of each input's speaker, shape ``(n_inputs,)``.
         n_references: N.
     """
 
     best: IntArray
     worst: IntArray
-    own: IntArray
+    speaker_index: IntArray
     n_references: int
 
     @property
@@ -59,10 +59,10 @@ def rank_inputs(ranks: RankSet) -> Ranks:
     for start in range(0, ranks.n_inputs, step):
         block = ranks.scores[start : start + step]
         rows = np.arange(block.shape[0])
-        true = block[rows, ranks.own[start : start + step]][:, None]
+        true = block[rows, ranks.speaker_index[start : start + step]][:, None]
         best[start : start + step] = 1 + np.count_nonzero(block > true, axis=1)
         worst[start : start + step] = np.count_nonzero(block >= true, axis=1)
-    return Ranks(best, worst, ranks.own, ranks.n_references)
+    return Ranks(best, worst, ranks.speaker_index, ranks.n_references)
 
 
 def speaker_histograms(ranks: Ranks) -> tuple[IntArray, FloatArray]:
@@ -71,7 +71,7 @@ def speaker_histograms(ranks: Ranks) -> tuple[IntArray, FloatArray]:
     Returns:
         Speaker indices, shape ``(S,)``, and histograms, shape ``(S, N)``.
     """
-    speakers, row = np.unique(ranks.own, return_inverse=True)
+    speakers, row = np.unique(ranks.speaker_index, return_inverse=True)
     return speakers, _spread(ranks.best, ranks.worst, row, speakers.size, ranks.n_references)
 
 
@@ -90,12 +90,12 @@ def permuted_histograms(ranks: RankSet, permutations: IntArray) -> FloatArray:
     step = max(1, _BLOCK_ENTRIES // n)
     for start in range(0, ranks.n_inputs, step):
         block = ranks.scores[start : start + step]
-        own = ranks.own[start : start + step]
+        speaker_index = ranks.speaker_index[start : start + step]
         best, worst = _all_ranks(block)
         rows = np.arange(block.shape[0])
         for r in range(n_permutations):
-            at = permutations[r, own]
-            result[r] += _spread(best[rows, at], worst[rows, at], np.zeros_like(own), 1, n)[0]
+            at = permutations[r, speaker_index]
+            result[r] += _spread(best[rows, at], worst[rows, at], np.zeros_like(speaker_index), 1, n)[0]
     return result
 
 

@@ -1,4 +1,4 @@
-"""The result as a table for the terminal."""
+"""The result of one evaluation as a table for the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read score files, ours or anybody's; refuse by name whatever does not fit together.
+"""Readers of score files and trial lists; an inconsistent file is an error that names it.
 
 Text files are whitespace-separated, optionally gzipped: trials ``ENROLMENT UTTERANCE
 target|nontarget``, scores ``ENROLMENT UTTERANCE SCORE``, utt2spk ``UTTERANCE SPEAKER``, enrolments
@@ -73,7 +73,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a score file holds.
+    """Content of a score file: trials with scores, speakers and ranks.
 
     Attributes:
         scores: The trials.

@@ -1,4 +1,4 @@
-r"""What an attack shows within each sex, and of sex itself.
+r"""Metrics of an attack within each sex, and disclosure of the sex itself.
 
 Nontarget trials are usually of one sex, since two sexes are easily told apart; pooled trials hold both.
 Up to 1 bit of what ranks disclose can be sex. So ranks are also taken within each sex, and the
@@ -50,7 +50,7 @@ def read_sexes(path: Path) -> dict[str, str]:
 def by_sex(
     scores: ScoreSet, ranks: RankSet | None, sex_of: Mapping[str, str], *, replicates: int, seed: int
 ) -> dict[str, Any]:
-    """Return everything that is told by sex: ``trials``, ``ranks`` and ``sex``.
+    """Return the metrics by sex: ``trials``, ``ranks`` and ``sex``.
 
     Args:
         scores: Trials whose speakers have names.
@@ -97,21 +97,23 @@ def ranks_within_sex(ranks: RankSet, sex_of: Mapping[str, str]) -> dict[str, Ran
     parts: dict[str, RankSet | None] = {}
     for sex in SEXES:
         columns = np.flatnonzero(sexes == sex)
-        rows = np.flatnonzero(np.isin(ranks.own, columns))
+        rows = np.flatnonzero(np.isin(ranks.speaker_index, columns))
         if len(columns) < 2 or not len(rows):
             parts[sex] = None
             continue
-        place = np.full(ranks.n_references, -1, dtype=np.int64)
-        place[columns] = np.arange(len(columns))
+        new_column = np.full(ranks.n_references, -1, dtype=np.int64)
+        new_column[columns] = np.arange(len(columns))
         names = tuple(ranks.speakers[column] for column in columns)
-        parts[sex] = RankSet(ranks.scores[np.ix_(rows, columns)], place[ranks.own[rows]], names)
+        parts[sex] = RankSet(
+            ranks.scores[np.ix_(rows, columns)], new_column[ranks.speaker_index[rows]], names
+        )
     return parts
 
 
 def sex_disclosure(
     ranks: RankSet, sex_of: Mapping[str, str], *, replicates: int, seed: int
 ) -> dict[str, Any] | None:
-    """Return how well the scores tell the sex of who speaks; None without 2 speakers of each sex.
+    """Return how well the scores reveal the speaker's sex; None without 2 speakers of each sex.
 
     Returns:
         ``correct`` (%, 50 is chance) and ``bits`` (mean disclosure, at most 1), each with ``value``, ``ci95``
@@ -121,17 +123,19 @@ def sex_disclosure(
     if min(np.bincount(sexes, minlength=2)) < 2:
         return None
     scores = np.asarray(ranks.scores, dtype=np.float64)
-    histograms = _sex_histograms(scores, ranks.own, sexes)
+    histograms = _sex_histograms(scores, ranks.speaker_index, sexes)
     total = histograms.sum(axis=0)
     found: dict[str, Any] = {"references": 2, "inputs": ranks.n_inputs}
     ci, null = np.zeros((0, 2)), np.zeros((0, 2))
     if replicates:
-        present = np.unique(ranks.own)
+        present = np.unique(ranks.speaker_index)
         weights = bootstrap_weights(len(present), replicates, seed)
         ci = weights @ histograms[present]
         rng = stream(seed, "metrics", "sexes", len(sexes))
         drawn = [rng.permutation(sexes) for _ in range(replicates)]
-        null = np.stack([_sex_histograms(scores, ranks.own, each).sum(axis=0) for each in drawn])
+        null = np.stack(
+            [_sex_histograms(scores, ranks.speaker_index, permuted).sum(axis=0) for permuted in drawn]
+        )
     for name, of in (("correct", _first_share), ("bits", _bits)):
         found[name] = {
             "value": float(of(total[None])[0]),
@@ -151,19 +155,21 @@ def _bits(histograms: FloatArray) -> FloatArray:
     return mean_disclosure(histograms / histograms.sum(axis=1, keepdims=True))
 
 
-def _sex_histograms(scores: FloatArray, own: IntArray, sexes: IntArray) -> FloatArray:
+def _sex_histograms(scores: FloatArray, speaker_index: IntArray, sexes: IntArray) -> FloatArray:
     """Return (S, 2) of each speaker's inputs: own sex first, or second; a tie counts half for each."""
-    rows = np.arange(len(own))
+    rows = np.arange(len(speaker_index))
     member = np.stack([sexes == 0, sexes == 1], axis=1).astype(np.float64)
-    sums, counts = scores @ member, member.sum(axis=0)[None].repeat(len(own), axis=0)
-    mine = sexes[own]
-    sums[rows, mine] -= scores[rows, own]
+    sums, counts = scores @ member, member.sum(axis=0)[None].repeat(len(speaker_index), axis=0)
+    mine = sexes[speaker_index]
+    sums[rows, mine] -= scores[rows, speaker_index]
     counts[rows, mine] -= 1
     means = sums / counts
     gap = means[rows, mine] - means[rows, 1 - mine]
     right = np.where(gap > 0, 1.0, np.where(gap == 0, 0.5, 0.0))
     size = len(sexes)
-    return np.stack([np.bincount(own, right, size), np.bincount(own, 1.0 - right, size)], axis=1)
+    return np.stack(
+        [np.bincount(speaker_index, right, size), np.bincount(speaker_index, 1.0 - right, size)], axis=1
+    )
 
 
 def _part(scores: ScoreSet, keep: np.ndarray) -> ScoreSet | None:

@@ -1,4 +1,4 @@
-"""One row per speaker: averages over speakers hide the individuals who pay for them."""
+"""Identification rate and disclosure of every single speaker, as a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SpeakerRow", "format_speakers", "speaker_table"]
 
 @dataclass(frozen=True)
 class SpeakerRow:
-    """What is left of one speaker.
+    """Identification rate and disclosure of one speaker.
 
     Attributes:
         speaker: Name.

@@ -1,4 +1,4 @@
-r"""Maximum likelihood of the location-scale t distribution, the normal included.
+r"""Maximum-likelihood fit of the location-scale t distribution, the normal distribution included.
 
 With :math:`\eta = 1/\nu` in [0, 1] (one degree of freedom to the normal), z = (x - mu)/sigma:
 
@@ -83,8 +83,8 @@ def fit_student(x: FloatArray, weights: FloatArray, name: str, start: StudentFit
     if start is None:
         starts = [np.array([0.0, log_scale, eta]) for log_scale, eta in _STARTS]
     else:
-        near = (start.loc - centre) / spread, float(np.log(start.scale / spread)), start.inverse_df
-        starts = [np.array(near)]
+        initial = (start.loc - centre) / spread, float(np.log(start.scale / spread)), start.inverse_df
+        starts = [np.array(initial)]
     climbed = [_climb(theta, groups_u, groups_w, groups_u, groups_w) for theta in starts]
     theta = min(climbed, key=lambda found: found[1])[0]
     theta, nll = _climb(theta, u, w, groups_u, groups_w)

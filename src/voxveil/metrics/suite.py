@@ -1,4 +1,4 @@
-"""Every privacy metric of one attack, with intervals, null readings and warnings.
+"""All privacy metrics of one attack, with intervals, null ranges and warnings.
 
 :func:`evaluate_scores` is pure: it takes scores, returns the dictionary that is written as JSON, and
 is what both ``voxveil evaluate`` and the evaluate stage call.
@@ -28,7 +28,7 @@ _NO_RANKS = "no scores of every input against the same references"
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """How to evaluate.
+    """Options of an evaluation.
 
     Attributes:
         scores_are_llr: The scores are natural-log LLRs, so Cllr means something.
@@ -51,7 +51,7 @@ class SuiteOptions:
 
 @dataclass
 class Values:
-    """Values by metric name in the unit of :data:`METRICS`; a reason where there is none."""
+    """Values by metric name in the unit of :data:`METRICS`; a reason for each undefined one."""
 
     value: dict[str, float] = field(default_factory=dict)
     reason: dict[str, str] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def trial_values(
 
 
 def rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
-    """Return every rank metric of R histograms, and the limits their beta-binomial fits ended in.
+    """Return every rank metric of R histograms, and the limits at which beta-binomial fits stopped.
 
     Args:
         histograms: Weights of ranks 1..N, shape ``(R, N)``.
@@ -222,8 +222,8 @@ def _rank_replicates(
         ranks, np.stack(list(permutations(everyone, options.replicates, options.seed)))
     )
     ci, null = rank_values(weights @ histograms)[0], rank_values(permuted)[0]
-    first = np.stack([(ranked.best == 1)[ranked.own == s].sum() for s in speakers])
-    total = np.bincount(ranked.own)[speakers]
+    first = np.stack([(ranked.best == 1)[ranked.speaker_index == s].sum() for s in speakers])
+    total = np.bincount(ranked.speaker_index)[speakers]
     ci["linkability_legal"] = (weights @ first) / (weights @ total)
     if not ranked.n_tied:  # its ties are wins, the histogram's are spread
         null["linkability_legal"] = null["identification_rate"] / 100

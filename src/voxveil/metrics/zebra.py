@@ -72,19 +72,19 @@ def ece(bins: PavBins, prior_logit: FloatArray) -> FloatArray:
 def _g(log_r: FloatArray) -> FloatArray:
     """Return g(r) of the module docstring at r = exp(log_r); log_r = -inf gives -1/4."""
     result = np.empty(log_r.size)
-    near = np.abs(log_r) < 0.1
+    close = np.abs(log_r) < 0.1
     # numerator and denominator vanish at r = 1: g = sum_k (-1)^(k+1) d^k / (k (k+1) (k+2)), d = r - 1
-    d = np.expm1(log_r[near])
+    d = np.expm1(log_r[close])
     series = np.zeros(d.size)
     for k in range(20, 0, -1):
         series = d * ((1 if k % 2 else -1) / (k * (k + 1) * (k + 2)) + series)
-    result[near] = series
-    small = ~near & (log_r <= 0)
+    result[close] = series
+    small = ~close & (log_r <= 0)
     r = np.exp(log_r[small])
     with np.errstate(invalid="ignore"):
         r2log = np.where(r > 0, r * r * np.log(np.maximum(r, np.finfo(np.float64).tiny)), 0.0)
     result[small] = (-0.25 + r - 0.75 * r * r + 0.5 * r2log) / (1 - r) ** 2
-    large = ~near & (log_r > 0)
+    large = ~close & (log_r > 0)
     s = np.exp(-log_r[large])
     result[large] = (-0.25 * s * s + s - 0.75 + 0.5 * log_r[large]) / (1 - s) ** 2
     return result

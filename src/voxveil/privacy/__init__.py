@@ -1,4 +1,4 @@
-"""Mechanisms, released values, losses and the ledger.
+"""Differential privacy: mechanisms, released values, privacy losses, ledger and register.
 
 A private value reaches a synthesizer only as :class:`Released`, which only a mechanism makes.
 """

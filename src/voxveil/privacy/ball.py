@@ -25,7 +25,7 @@ BALL_BITS = 20
 
 @dataclass(frozen=True)
 class BallNoise:
-    """What all noise on the L1 ball of radius 1 shares: scale 2 / epsilon, exact on the grid.
+    """Base class of noise on the L1 ball of radius 1: scale 2 / epsilon, exact on the grid.
 
     Attributes:
         epsilon: Above 0, finite.

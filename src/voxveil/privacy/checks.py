@@ -1,4 +1,4 @@
-"""What every mechanism refuses."""
+"""Input checks shared by all mechanisms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["require_epsilon", "require_finite"]
 
 
 def require_epsilon(epsilon: float, name: str) -> None:
-    """Refuse an epsilon that is not a finite number above 0."""
+    """Raise an error if epsilon is not a finite number above 0."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
         raise PrivacyError(f"{name}: epsilon must be a number, got {epsilon!r}")
     if not math.isfinite(epsilon) or epsilon <= 0:
@@ -22,6 +22,6 @@ def require_epsilon(epsilon: float, name: str) -> None:
 
 
 def require_finite(value: NDArray[Any], name: str) -> None:
-    """Refuse NaN and infinity before anything is drawn."""
+    """Raise an error for NaN and infinity before any noise is drawn."""
     if not np.isfinite(value).all():
         raise PrivacyError(f"{name}: the value has NaN or infinite entries; nothing was released")

@@ -1,4 +1,4 @@
-"""What mechanisms on codes share: the largest entry of each vector is its code, told at random.
+"""Base class of mechanisms on codes; the code of a vector is the index of its largest entry.
 
 A code out of k goes in, a row of k entries comes out; epsilon bounds one vector, whatever k. The
 randomness is 64-bit words of which each outcome has a whole number, so nothing that is released
@@ -55,15 +55,15 @@ class CodeMechanism(ABC):
             )
 
     @abstractmethod
-    def told(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> Array:
-        """Return what is told of (K,) codes out of ``count``: (K, count), non-negative, rows of sum 1."""
+    def randomize(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> Array:
+        """Randomize (K,) codes out of ``count``: (K, count), non-negative, rows of sum 1."""
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
         """Return epsilon per vector; the L1 distance of two codes as one-hot vectors is 2."""
         return Loss("pure", self.epsilon, "vector", 2.0, self.name, "1", "" if secret else SEEDED_NOTE)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
-        """Return what is told of the code of each vector.
+        """Return the randomized code of each vector.
 
         Args:
             value: (K, k) scores, k at least 2; the first of equal largest entries is the code.
@@ -75,9 +75,9 @@ class CodeMechanism(ABC):
         if value.ndim != 2 or not len(value) or value.shape[1] < 2:
             raise PrivacyError(f"{self.name}: needs (vectors, codes) with 2 codes or more, got {value.shape}")
         require_finite(value, self.name)
-        return self.told(np.asarray(value).argmax(axis=1), value.shape[1], noise)
+        return self.randomize(np.asarray(value).argmax(axis=1), value.shape[1], noise)
 
     def release(self, value: Array, noise: NoiseSource) -> Released[Array]:
         """Release the K codes of one utterance."""
-        told = self.perturb(value, noise)
-        return seal(told, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))
+        released = self.perturb(value, noise)
+        return seal(released, self.loss_for(value.shape, secret=isinstance(noise, SystemNoise)))

@@ -1,4 +1,4 @@
-"""Exact discrete Laplace noise: integers only, words of the operating system, no floating point.
+"""Exact discrete Laplace noise in integer arithmetic from the operating system's random words.
 
 Floating-point Laplace noise leaks the input through its low bits (Mironov 2012). Here a private
 value is first truncated onto a grid of spacing 2^-bits, and the noise is an integer X with

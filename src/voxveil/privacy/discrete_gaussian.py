@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian noise of one fixed width: integers only, words of the operating system.
+"""Exact discrete Gaussian noise of fixed width in integer arithmetic from system random words.
 
 P(x) is proportional to exp(-x^2 / (2 sigma^2)) over the integers, sigma = 2^24, sampled without error
 by algorithm 3 of Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (2020):

@@ -1,4 +1,4 @@
-"""The record of a release whose inputs were shared between several pods.
+"""The merged record of a release whose inputs were split between several pods.
 
 Each pod announces its own inputs, so the register holds a release for each of them, and one more for every
 pod that was started again. What they made is one release to whoever reads it: its ``ledger.json`` holds every
@@ -69,7 +69,7 @@ def gather_releases(releases: Sequence[Release], order: Sequence[str]) -> Releas
 
 
 def gathered_fault(record: Release, known: Mapping[str, Release]) -> str:
-    """Return why a gathered record is not what its parts say, ending in "the register"; empty where it is.
+    """Return why a gathered record contradicts its parts, ending in "the register"; empty if it agrees.
 
     Args:
         record: One with parts.

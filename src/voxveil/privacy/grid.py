@@ -1,4 +1,4 @@
-"""Exact noise on a grid: what the Laplace mechanisms share."""
+"""Exact noise on a grid, shared by the Laplace mechanisms."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def add_on_grid(
 
 
 def require_bound(holds: bool, name: str) -> None:
-    """Release nothing where a value exceeds what its sensitivity was computed for."""
+    """Raise an error if a value exceeds the bound behind its sensitivity."""
     if not holds:
         raise PrivacyError(f"{name}: the value exceeds its sensitivity bound; nothing was released")

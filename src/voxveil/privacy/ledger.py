@@ -1,4 +1,4 @@
-"""What is released, written down before it happens.
+"""The ledger: releases are recorded durably before any noise is drawn.
 
 A release is one run over a list of inputs. Losses do not depend on the data: sample counts and
 mechanisms give them, so the whole release is announced at once, and its record goes into the

@@ -1,4 +1,4 @@
-"""A privacy loss is never a bare number: measure, size, unit, sensitivity, mechanism.
+"""Privacy losses with measure, size, unit, sensitivity and mechanism.
 
 Composition is by type: losses per utterance add; a loss per released vector is
 multiplied by the number of vectors before it may be added to anything. Pure epsilons add to a pure
@@ -51,7 +51,7 @@ class Loss:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse anything that is not a loss."""
+        """Validate the fields."""
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
             raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
         try:
@@ -80,7 +80,7 @@ class Loss:
 
     @property
     def unbounded(self) -> bool:
-        """True where nothing is promised: no noise, or what it is composed with has none."""
+        """True for an infinite loss: no noise, or composed with a stream without noise."""
         return math.isinf(self.epsilon) and self.rho is None
 
     @property
@@ -108,7 +108,7 @@ class Loss:
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> Loss:
-        """Read what :meth:`to_json` wrote."""
+        """Read the output of :meth:`to_json`."""
         epsilon = content["epsilon"]
         return Loss(**{**content, "epsilon": math.inf if epsilon == "inf" else epsilon})
 

@@ -1,4 +1,4 @@
-"""The mechanisms: what is released, with which noise, at what loss.
+"""The mechanism interface, the Laplace mechanisms, and their construction from parameters.
 
 * :class:`LaplaceCube`: h in [0,1]^(C x K) plus Laplace noise of scale C K / epsilon on every
   entry. Any two h differ by at most C K in L1, so epsilon bounds the whole utterance.
@@ -7,7 +7,7 @@
 * :class:`~voxveil.privacy.ball.LaplaceBall`: a few coefficients of an utterance on the L1 ball.
 * :class:`~voxveil.privacy.response.RandomizedResponse`: one of k codes per vector, told truly or not.
 * :class:`~voxveil.privacy.subset.SubsetSelection`: a set of d codes per vector, with the true one or not.
-* :class:`~voxveil.privacy.sphere.GaussianSphere`: Gaussian noise on L2-normalised vectors, under zCDP.
+* :class:`~voxveil.privacy.sphere.GaussianSphere`: Gaussian noise on L2-normalized vectors, under zCDP.
 * :class:`Identity`: no noise, epsilon infinite, said so.
 
 The scale is sensitivity / epsilon and depends on nothing else: no batch size, order, worker
@@ -67,7 +67,7 @@ class Mechanism(Protocol):
     name: str
 
     def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
-        """Return what releasing a value of this shape costs: it does not depend on the value.
+        """Return the privacy loss of releasing a value of this shape, independent of the value.
 
         Args:
             shape: Shape of the private value.
@@ -80,7 +80,7 @@ class Mechanism(Protocol):
         ...
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
-        """Return what a release would look like; for training on public speech."""
+        """Return a simulated release, for training on public speech."""
         ...
 
 
@@ -160,13 +160,13 @@ class LaplaceCube:
 
 @dataclass(frozen=True)
 class LaplaceSimplex(BallNoise, VectorNoise):
-    """Laplace noise on L1-normalised vectors, epsilon per vector, Delta_1 = 2."""
+    """Laplace noise on L1-normalized vectors, epsilon per vector, Delta_1 = 2."""
 
     name: str = "laplace_l1"
     unit: ClassVar[Unit] = "vector"
 
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalise and add the noise: what is released, before the post-processing.
+        """Normalize and add the noise: what is released, before the post-processing.
 
         Args:
             value: (K, M), any scale.

@@ -1,4 +1,4 @@
-"""Where noise comes from: the operating system for private values, a seeded stream for public ones."""
+"""Noise sources: the operating system for private values, a seeded stream for public ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of one release (``ledger.json``, and the same bytes in the register) and its checks."""
+"""The record of one release, stored as ``ledger.json`` and in the register, with its checks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Entry:
     earlier: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what could not be accounted for."""
+        """Validate the fields."""
         where = f"input {self.input!r}"
         if not isinstance(self.input, str) or not self.input:
             raise PrivacyError(f"an input of a release needs a name, got {self.input!r}")
@@ -146,13 +146,13 @@ class Release:
 
     @property
     def public_by_definition(self) -> tuple[str, ...]:
-        """What is told of an input beside its release; not its path where outputs have random names."""
+        """Public facts of an input beside its release, without its path where outputs have random names."""
         hidden = "relative path" if self.settings.get("names") == "random" else ""
         return tuple(fact for fact in PUBLIC_BY_DEFINITION if fact != hidden)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the person who started the run has to be told, one line each."""
+        """Warnings for the person who started the run, one line each."""
         redrawn = [entry for entry in self.entries if entry.earlier]
         if not redrawn:
             return ()
@@ -164,7 +164,7 @@ class Release:
         )
 
     def require(self, name: str, losses: Mapping[str, Loss], vectors: int) -> None:
-        """Check that what was released of an input is what was announced; call it before writing.
+        """Check that an input's release matches its announcement; call it before writing.
 
         Raises:
             PrivacyError: The input was not announced, or with other losses or fewer vectors.

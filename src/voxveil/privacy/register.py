@@ -71,20 +71,22 @@ def open_register(location: str | None = None) -> Register:
     Raises:
         PrivacyError: The location is of another kind.
     """
-    place = register_location() if location is None else location
-    if not place.strip():
+    address = register_location() if location is None else location
+    if not address.strip():
         raise PrivacyError(
             "the register's location is empty; must be a folder or s3://BUCKET/PREFIX; nothing was released"
         )
-    if place.startswith("s3://"):
-        return S3Register(place)
-    if "://" in place:
-        raise PrivacyError(f"register {place}: must be a folder or s3://BUCKET/PREFIX; nothing was released")
-    return FolderRegister(Path(place))
+    if address.startswith("s3://"):
+        return S3Register(address)
+    if "://" in address:
+        raise PrivacyError(
+            f"register {address}: must be a folder or s3://BUCKET/PREFIX; nothing was released"
+        )
+    return FolderRegister(Path(address))
 
 
 class FolderRegister:
-    """A register in a folder; the folder is made by the first release, its parent must exist.
+    """A register in a folder; the first release creates the folder, its parent must exist.
 
     Args:
         folder: Where the objects lie as ``RELEASE.json``.
@@ -125,7 +127,7 @@ class FolderRegister:
             raise PrivacyError(f"register {path}: reads back differently; nothing was released")
 
     def exists(self) -> bool:
-        """Return whether the folder is there."""
+        """Return whether the folder exists."""
         return self._folder.exists()
 
     def names(self) -> list[str]:
@@ -195,7 +197,7 @@ class S3Register:
             raise PrivacyError(f"register s3://{self._bucket}/{key}: exists already; nothing was released")
 
     def exists(self) -> bool:
-        """Return whether anything lies under the prefix, which is all that a prefix is."""
+        """Return whether any object exists under the prefix."""
         return bool(self.names())
 
     def names(self) -> list[str]:

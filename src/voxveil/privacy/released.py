@@ -1,4 +1,4 @@
-"""Values that went through a mechanism; the only kind a synthesizer accepts."""
+"""The type of values released by a mechanism, the only type that a synthesizer accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Released(Generic[T]):
 
     @property
     def loss(self) -> Loss:
-        """What releasing it cost."""
+        """The privacy loss of the release."""
         return self._loss
 
     def map(self, function: Any) -> Released[Any]:
@@ -50,7 +50,7 @@ class Released(Generic[T]):
 
 
 def require_released(value: Any, name: str) -> Released[Any]:
-    """Return ``value`` if it was released; anything else is refused at run time too.
+    """Return ``value`` if it is a :class:`Released` value, else raise an error at run time.
 
     Raises:
         PrivacyError: ``value`` is a bare array or tensor.
@@ -63,5 +63,5 @@ def require_released(value: Any, name: str) -> Released[Any]:
 
 
 def seal(value: T, loss: Loss) -> Released[T]:
-    """Make a Released value; for mechanisms only (not exported)."""
+    """Create a Released value; for mechanisms only (not exported)."""
     return Released(value, loss, key=_KEY)

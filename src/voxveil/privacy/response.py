@@ -1,4 +1,4 @@
-"""k-ary randomised response: a code is told as it is, or another one with equal probability each.
+"""k-ary randomized response: releases the true code, or one of the others with equal probability.
 
 Warner, "Randomized response", 1965; Kairouz, Bonawitz and Ramage, "Discrete distribution estimation
 under local privacy", ICML 2016. A code out of k is kept with probability e^epsilon / (e^epsilon + k - 1),
@@ -33,18 +33,18 @@ class RandomizedResponse(CodeMechanism):
 
     name: str = "randomized_response"
 
-    def told(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> NDArray[Any]:
-        """Return randomised codes as one-hot vectors (K, count)."""
-        told = respond(codes, count, self.epsilon, noise.words(len(codes)))
+    def randomize(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> NDArray[Any]:
+        """Return randomized codes as one-hot vectors (K, count)."""
+        responses = respond(codes, count, self.epsilon, noise.words(len(codes)))
         one_hot = np.zeros((len(codes), count), np.float64)
-        one_hot[np.arange(len(told)), told] = 1.0
+        one_hot[np.arange(len(responses)), responses] = 1.0
         return one_hot
 
 
 def respond(
     codes: NDArray[np.int64], count: int, epsilon: float, words: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Return the codes that are told.
+    """Return randomized codes.
 
     Args:
         codes: (K,) true codes, 0 to count - 1.

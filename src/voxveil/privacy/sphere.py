@@ -1,4 +1,4 @@
-"""Gaussian noise on L2-normalised vectors, Delta_2 = 2, under zCDP.
+"""Gaussian noise on L2-normalized vectors, Delta_2 = 2, under zCDP.
 
 Any two points of the L2 unit sphere differ by at most 2 in L2 whatever the dimension, so noise of
 standard deviation sigma = sqrt(2 / rho) on every entry makes one vector rho-zCDP (Delta_2^2 / (2
@@ -41,7 +41,7 @@ _INSIDE = 1.0 - 2.0**-40
 
 @dataclass(frozen=True)
 class GaussianSphere(VectorNoise):
-    """Gaussian noise on L2-normalised vectors, rho per vector.
+    """Gaussian noise on L2-normalized vectors, rho per vector.
 
     Attributes:
         rho: In [1e-8, 1000], zCDP.
@@ -68,7 +68,7 @@ class GaussianSphere(VectorNoise):
         return Loss("zcdp", INFINITE, "vector", 2.0, self.name, version, note, self.rho)
 
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalise and add the noise: what is released, before the post-processing.
+        """Normalize and add the noise: what is released, before the post-processing.
 
         Args:
             value: (K, M), any scale.

@@ -1,11 +1,11 @@
-"""k-ary subset selection: a set of d codes is told, which holds the true one more often than not.
+"""k-ary subset selection: releases a set of d codes that contains the true one with raised probability.
 
 Ye and Barg, "Optimal schemes for discrete distribution estimation under locally differential
 privacy", IEEE Transactions on Information Theory 2018; Wang et al., "Mutual information optimally
 local private discrete distribution estimation", 2016. The code is in the set with probability
 d e^epsilon / (d e^epsilon + k - d); the others fill it up, every set of them equally likely. A set
 that holds the code is e^epsilon times as likely as one that does not, and any two codes give any
-set with probabilities whose ratio is at most that. At d = 1 it is randomised response.
+set with probabilities whose ratio is at most that. At d = 1 it is randomized response.
 
 d is the size that passes the most information (Wang et al.): near k (c - 1) / (e^epsilon - 1), c =
 epsilon / (1 - e^-epsilon), where the information reaches c - 1 - ln c, the most that any
@@ -40,15 +40,15 @@ _WORDS = 2**64
 
 @dataclass(frozen=True)
 class SubsetSelection(CodeMechanism):
-    """The code of each vector hidden in a set, told as shares 1 / d; epsilon per vector.
+    """Releases a set of d codes per vector as shares 1 / d; epsilon per vector.
 
-    It is meant for small epsilon: of 40 phones it passes 9.6 / 5.3 / 2.8 / 1.6 times what randomised
+    It is meant for small epsilon: of 40 phones it passes 9.6 / 5.3 / 2.8 / 1.6 times what randomized
     response passes at 0.1 / 1 / 2 / 3; from about 5 on d is 1 and the two are one.
     """
 
     name: str = "subset_selection"
 
-    def told(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> NDArray[Any]:
+    def randomize(self, codes: NDArray[np.int64], count: int, noise: NoiseSource) -> NDArray[Any]:
         """Return the indicators of the sets, divided by their size: (K, count)."""
         size = subset_size(self.epsilon, count)
         return select(codes, count, size, self.epsilon, noise.words) / size
@@ -57,7 +57,7 @@ class SubsetSelection(CodeMechanism):
 def select(
     codes: NDArray[np.int64], count: int, size: int, epsilon: float, words: Words
 ) -> NDArray[np.bool_]:
-    """Return the sets that are told.
+    """Return the released sets of codes.
 
     Args:
         codes: (K,) true codes, 0 to count - 1.

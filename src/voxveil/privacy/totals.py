@@ -1,4 +1,4 @@
-"""What all releases together cost: a fold over distinct release ids.
+"""Total privacy loss of all registered releases.
 
 Sequential over repeated releases of one utterance (the same audio, by its SHA-256): epsilons
 add. Parallel over different utterances at the unit of the promise, one utterance: the worst
@@ -21,7 +21,7 @@ __all__ = ["SpeakerTotal", "UtteranceTotal", "speaker_totals", "utterance_totals
 
 @dataclass(frozen=True)
 class UtteranceTotal:
-    """What one utterance has cost so far.
+    """Total privacy loss of one utterance so far.
 
     Attributes:
         sha256: SHA-256 of its audio.
@@ -43,7 +43,7 @@ class UtteranceTotal:
 
 @dataclass(frozen=True)
 class SpeakerTotal:
-    """What one speaker has cost so far, as a group of utterances.
+    """Total privacy loss of one speaker so far, as a group of utterances.
 
     Attributes:
         speaker: Speaker id.

@@ -1,4 +1,4 @@
-"""Vectors of norm 1; a zero vector is one fixed unit vector."""
+"""Normalization of vectors to norm 1; a zero vector becomes a fixed unit vector."""
 
 from __future__ import annotations
 

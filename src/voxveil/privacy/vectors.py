@@ -1,4 +1,4 @@
-"""What mechanisms on content vectors share: the check going in, L1 norm 1 coming out, the seal."""
+"""Input check, L1 normalization and sealing shared by the mechanisms on content vectors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VectorNoise(ABC):
 
     @abstractmethod
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalise and add the noise: what is released, before the post-processing.
+        """Normalize and add the noise: what is released, before the post-processing.
 
         Args:
             value: (K, M), any scale.
@@ -42,7 +42,7 @@ class VectorNoise(ABC):
         """
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalise, add the noise, and scale to L1 norm 1 as all content vectors are.
+        """Normalize, add the noise, and scale to L1 norm 1 as all content vectors are.
 
         Args:
             value: (K, M) bottleneck vectors, any scale.

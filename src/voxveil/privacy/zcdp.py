@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy in nat, and the (epsilon, delta) it stands for.
+"""Zero-concentrated differential privacy (zCDP) in nat, and its conversion to (epsilon, delta).
 
 Bun and Steinke, "Concentrated differential privacy: simplifications, extensions, and lower bounds",
 TCC 2016: a release is rho-zCDP if the Renyi divergence of order alpha between the releases of any
@@ -51,7 +51,7 @@ def pure_rho(epsilon: float) -> float:
 
 
 def require_rho(rho: object, name: str, low: float, high: float) -> None:
-    """Refuse a rho that is not a number between ``low`` and ``high``."""
+    """Raise an error if rho is not a number between ``low`` and ``high``."""
     if isinstance(rho, bool) or not isinstance(rho, int | float):
         raise PrivacyError(f"{name}: rho must be a number, got {rho!r}")
     if not low <= rho <= high:

@@ -1,4 +1,4 @@
-"""What pages are made of: the document that needs nothing else, tables and their cells."""
+"""HTML building blocks: a self-contained document, figures, tables and cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Picture", "document", "figure_html", "html_table", "value_cell"]
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure in both themes, or one that brings its own ground.
+    """A figure in both themes, or one with its own background.
 
     Attributes:
         light: PNG for light ground and paper.
@@ -29,7 +29,7 @@ class Picture:
 
 
 def document(title: str, body: str) -> str:
-    """Return one HTML file that needs nothing else and runs no script.
+    """Return a self-contained HTML file without scripts.
 
     Args:
         title: Plain text.

@@ -1,4 +1,4 @@
-"""Numbers and promises in words, the same on the terminal, in the page and in MLflow."""
+"""Number and privacy-loss formatting shared by terminal, page and MLflow."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def concentrated(loss: Mapping[str, Any] | None) -> bool:
 
 
 def pure_text(loss: Mapping[str, Any]) -> str:
-    """Return a pure epsilon for a table; a loss under zCDP has none, and its figure stands elsewhere."""
+    """Return a pure epsilon for a table; a loss under zCDP has none, and has its own column."""
     return "none (zCDP)" if concentrated(loss) else epsilon_text(loss["epsilon"])
 
 
@@ -91,7 +91,7 @@ def concentrated_text(utterance: Mapping[str, Any]) -> str:
 
 
 def loss_text(loss: Mapping[str, Any] | None) -> str:
-    """Return a stream's loss with everything an epsilon travels with."""
+    """Return a stream's loss with its qualifying parameters."""
     if loss is None:
         return "not released"
     if loss["epsilon"] == "inf" and not concentrated(loss):
@@ -130,7 +130,7 @@ def null_envelope(attacks: Sequence[Attack], name: str) -> list[float] | None:
 
 
 def conditions(attack: Attack) -> str:
-    """Return who attacked what: attacker, scenario, state of enrolment and trial speech."""
+    """Return the conditions of an attack: attacker, scenario, state of enrolment and trial speech."""
     return (
         f"{attack['attacker']}, {attack['scenario'].replace('_', '-')};"
         f" enrolment {attack['enrolment']}, trials {attack['trial']}"
@@ -138,7 +138,7 @@ def conditions(attack: Attack) -> str:
 
 
 def total_text(summary: Summary) -> str:
-    """Return epsilon of an utterance; a system that is there for comparison only says so."""
+    """Return epsilon of an utterance, or a note that a system is for comparison only."""
     total = pure_text(summary["promise"]["utterance"])
     return f"{total} (no guarantee)" if comparison_only(summary) else total
 
@@ -149,7 +149,7 @@ def comparison_only(summary: Summary) -> bool:
 
 
 def plain_promise(summary: Summary) -> str:
-    """Return what a system promises, in a sentence a reader can hold against it."""
+    """Return a system's privacy guarantee as a sentence."""
     promise = summary["promise"]
     epsilon = epsilon_value(promise["utterance"]["epsilon"])
     open_streams = [

@@ -1,1 +1,1 @@
-"""Files on disk: atomic writes, finished outputs, tar shards."""
+"""Storage, processes and other infrastructure: atomic writes, output digests, shards, S3, Git, seeding."""

@@ -1,4 +1,4 @@
-"""Write files and folders whole or not at all.
+"""Atomic writes of files and folders.
 
 A reader sees the old content or the new, never a part: everything is written beside its
 destination, flushed, and renamed. A process killed at any moment leaves at most a

@@ -1,4 +1,4 @@
-"""What makes a folder a finished stage output: ``_DONE.json``, a digest per file.
+"""The completion marker of a stage output: ``_DONE.json`` with one SHA-256 per file.
 
 The digest of an output is the SHA-256 over its sorted ``path SHA-256`` lines. It holds no
 time or machine name, so equal content has an equal digest.
@@ -20,7 +20,7 @@ DONE = "_DONE.json"
 
 @dataclass(frozen=True)
 class Done:
-    """A finished output: who made it and the digest of what it holds."""
+    """The content of ``_DONE.json``: stage and key of a finished output, and the digest of its files."""
 
     stage: str
     key: str | None

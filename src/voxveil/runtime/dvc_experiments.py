@@ -1,4 +1,4 @@
-"""Outputs of a DVC experiment (or any Git revision), copied out of DVC's cache beside the checkout."""
+"""Outputs of a DVC experiment or Git revision, copied out of DVC's cache without a checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DVC, run as its own program: the commands are those a person would type."""
+"""Calls of the ``dvc`` command-line program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ERROR = re.compile(r"^ERROR: (.*)$", re.MULTILINE)
 
 
 def require_dvc() -> None:
-    """Refuse to begin without DVC.
+    """Raise an error if the ``dvc`` program is not installed.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -30,7 +30,7 @@ def require_dvc() -> None:
 
 
 def dvc_environment() -> dict[str, str]:
-    """Return what DVC needs to be told beyond the user's own environment."""
+    """Return the environment variables for DVC, added to those of the user."""
     # Servers of S3's kind often refuse the trailing checksums that newer clients send unasked.
     defaults = {
         "DVC_NO_ANALYTICS": "1",
@@ -41,7 +41,7 @@ def dvc_environment() -> dict[str, str]:
 
 
 def dvc(root: Path, *arguments: str) -> str:
-    """Run ``dvc ARGUMENTS`` in ``root``, waiting for another DVC to end, and return what it prints.
+    """Run ``dvc ARGUMENTS`` in ``root``, waiting for another DVC to end, and return its output.
 
     Raises:
         DataError: With DVC's own reason in one line.

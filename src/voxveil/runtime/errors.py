@@ -1,4 +1,4 @@
-"""The errors a user can cause. Each carries one line that names the offender.
+"""Exceptions for faulty input; the message is one line that names the file or parameter.
 
 The command line prints ``voxveil: error: <message>`` and exits with
 :attr:`VoxveilError.exit_code`; a traceback is shown for bugs only.
@@ -22,7 +22,7 @@ _LONGEST = 300
 
 
 class VoxveilError(Exception):
-    """A fault in what voxveil was given: file, utterance or parameter, what was got, what is allowed."""
+    """Base class: the message names file, utterance or parameter, what was got and what is allowed."""
 
     exit_code = 2
 
@@ -53,7 +53,7 @@ class MissingExtraError(VoxveilError):
 
 
 class DataError(VoxveilError):
-    """Git, DVC or the store of datasets refuses or cannot be reached."""
+    """Git, DVC or the dataset store fails or cannot be reached."""
 
     exit_code = 1
 

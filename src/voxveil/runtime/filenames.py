@@ -1,4 +1,4 @@
-"""File names that are not UTF-8: found before a record needs them, shown so that any stream takes them."""
+"""Detection and printable form of file names that are not UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that calls the ``git`` program; what a failure means is the caller's to say."""
+"""Calls of the ``git`` program; the caller turns a failure into an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class GitAnswer:
-    """What ``git`` said.
+    """Exit status and output of a ``git`` command.
 
     Attributes:
         status: Its exit status, 0 if it succeeded.

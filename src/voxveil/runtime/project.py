@@ -1,4 +1,4 @@
-"""Where a project begins: the one place that decides where its register and tracking store lie."""
+"""The root folder of a project, which holds its register of releases and its tracking store."""
 
 from __future__ import annotations
 

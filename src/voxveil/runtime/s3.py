@@ -178,12 +178,12 @@ def s3_client(
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    place = region or session.region_name or "us-east-1"
+    region_name = region or session.region_name or "us-east-1"
     access, secret, token = keys or ("", "", "")
     return session.client(
         "s3",
         endpoint_url=address or None,
-        region_name=place,
+        region_name=region_name,
         config=options,
         aws_access_key_id=access or None,
         aws_secret_access_key=secret or None,

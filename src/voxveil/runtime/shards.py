@@ -1,4 +1,4 @@
-"""Many small items in few files: uncompressed tar shards of at most 2,000 items.
+"""Uncompressed tar shards of at most 2,000 items each, written and read.
 
 Members are named ``ITEM.SUFFIX`` and carry no time, owner or mode of their own, so equal
 items give equal bytes.

@@ -1,4 +1,4 @@
-"""What a kept result was made from, beside it: the same again is not made again."""
+"""Stamp of a result's inputs; if unchanged, the result is reused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.done import DONE
 
-__all__ = ["content_digest", "is_made", "write_made"]
+__all__ = ["content_digest", "has_stamp", "write_stamp"]
 
-_MADE = "made_from.json"
+_STAMP = "made_from.json"
 
 
 def content_digest(content: Any) -> str:
@@ -21,13 +21,13 @@ def content_digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_made(folder: Path, made: Mapping[str, Any]) -> None:
-    """Write into an unfinished folder what it was made from."""
-    write_json(folder / _MADE, made)
+def write_stamp(folder: Path, inputs: Mapping[str, Any]) -> None:
+    """Write the stamp of a result's inputs into its unfinished folder."""
+    write_json(folder / _STAMP, inputs)
 
 
-def is_made(folder: Path, made: Mapping[str, Any]) -> bool:
-    """Tell whether a folder is finished and was made from the same."""
-    if not (folder / DONE).is_file() or not (folder / _MADE).is_file():
+def has_stamp(folder: Path, inputs: Mapping[str, Any]) -> bool:
+    """Return whether a folder is finished and its stamp equals these inputs."""
+    if not (folder / DONE).is_file() or not (folder / _STAMP).is_file():
         return False
-    return bool(read_json(folder / _MADE) == json.loads(json.dumps(made)))
+    return bool(read_json(folder / _STAMP) == json.loads(json.dumps(inputs)))

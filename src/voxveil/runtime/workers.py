@@ -1,4 +1,4 @@
-"""Parallel work in threads or in processes; results come in the order of the items."""
+"""Parallel map over threads or processes; results keep the order of the items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHUNK = 8
 
 
 class WorkerError(VoxveilError):
-    """A worker process ended by itself."""
+    """A worker process ended unexpectedly."""
 
     exit_code = 1
 

@@ -57,21 +57,21 @@ def run(context: StageContext) -> None:
     anonymizer.require_disjoint(private.speakers)
     released, imitated = _own(context, private), _own(context, attacker)
     announced = _announce(context, anonymizer, private, released)
-    own, theirs = _Voices(anonymizer, private), _Voices(anonymizer, attacker)
+    private_voices, attacker_voices = _Voices(anonymizer, private), _Voices(anonymizer, attacker)
 
     def release(utterance: Utterance) -> Anonymized:
         # Only the target is seeded; the noise on private speech has no seed to be given.
         chooser = anonymizer.target_stream(seed, utterance.id, utterance.speaker)
         audio, f0 = private.audio(utterance.id), private.f0(utterance.id)
-        source = own.source(utterance, audio)
+        source = private_voices.source(utterance, audio)
         name = f"utterance {utterance.id}"
-        made = anonymizer.anonymize_private(audio, chooser, f0=f0, name=name, source=source)
-        announced.require(utterance.id, made.losses, made.vectors)
-        return made
+        anonymized = anonymizer.anonymize_private(audio, chooser, f0=f0, name=name, source=source)
+        announced.require(utterance.id, anonymized.losses, anonymized.vectors)
+        return anonymized
 
     def imitate(utterance: Utterance) -> Anonymized:
         audio, f0 = attacker.audio(utterance.id), attacker.f0(utterance.id)
-        source = theirs.source(utterance, audio)
+        source = attacker_voices.source(utterance, audio)
         return anonymizer.anonymize_public(
             audio, seed, utterance.id, f0=f0, speaker=utterance.speaker, source=source
         )
@@ -151,16 +151,16 @@ def _write(
     clipped = affected = 0
     with SplitWriter(folder) as writer:
         results = in_order(one, utterances, context.params.base.threads)
-        for done, (utterance, made) in enumerate(zip(utterances, results, strict=True), 1):
+        for done, (utterance, result) in enumerate(zip(utterances, results, strict=True), 1):
             # No transcript and no F0: whoever reads this has the speech alone.
-            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, made.samples)
-            writer.add(plain, made.flac)
-            clipped += made.clipped
-            affected += made.clipped > 0
+            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, result.samples)
+            writer.add(plain, result.flac)
+            clipped += result.clipped
+            affected += result.clipped > 0
             progress.update(done)
     facts = {"utterances": len(utterances), "clipped_samples": clipped, "clipped_utterances": affected}
     write_json(folder / "summary.json", {"format": 1, "system": context.key, **facts})
-    context.mark_part(port, [utterance.id for utterance in split], {each.id for each in utterances})
+    context.mark_part(port, [utterance.id for utterance in split], {item.id for item in utterances})
 
 
 def _write_samples(context: StageContext, private: Split, attacker: Split) -> None:
@@ -172,15 +172,15 @@ def _write_samples(context: StageContext, private: Split, attacker: Split) -> No
     )
     port, split, corpus = next((side for side in sides if side[2]["public"]), sides[1])
     chosen = _choose(split, context.params.anonymize.samples) if corpus["public"] else []
-    made = Split(context.outputs[port])
+    written = Split(context.outputs[port])
     context.mark_part(
-        "samples", [each.id for each in chosen], {each.id for each in chosen if each.id in made}
+        "samples", [item.id for item in chosen], {item.id for item in chosen if item.id in written}
     )
     rows: list[dict[str, Any]] = []
-    for utterance in (each for each in chosen if each.id in made):
+    for utterance in (item for item in chosen if item.id in written):
         names = {state: f"{utterance.id}.{state}.flac" for state in ("original", "anonymized")}
         write_bytes(Path(folder) / names["original"], split.flac(utterance.id))
-        write_bytes(Path(folder) / names["anonymized"], made.flac(utterance.id))
+        write_bytes(Path(folder) / names["anonymized"], written.flac(utterance.id))
         rows.append({"utterance": utterance.id, "sex": utterance.sex, "text": utterance.text, **names})
     write_json(
         folder / "samples.json",

@@ -67,13 +67,13 @@ class Share:
         if len(sizes) < self.count:
             raise InputError(f"{where}: {len(sizes)} utterances are too few for {self.count} shares")
         loads = [(0, number) for number in range(1, self.count + 1)]
-        own = set()
-        for item in sorted(sizes, key=lambda each: (-sizes[each], each)):
+        chosen = set()
+        for item in sorted(sizes, key=lambda name: (-sizes[name], name)):
             load, number = loads[0]
             heapq.heapreplace(loads, (load + sizes[item], number))
             if number == self.number:
-                own.add(item)
-        return frozenset(own)
+                chosen.add(item)
+        return frozenset(chosen)
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ class StageContext:
         """The system this run is for."""
         return self.params.systems[self.key]
 
-    def mark_part(self, port: str, whole: Sequence[str], own: Collection[str]) -> None:
+    def mark_part(self, port: str, whole: Sequence[str], held: Collection[str]) -> None:
         """Say in an output of a share which items it holds; all are gathered in the order of the whole.
 
         Args:
             port: The output.
             whole: Every item, in the order of the unshared output; nothing is written where this is one.
-            own: Those this output holds.
+            held: Those this output holds.
         """
         if self.share.count > 1:
-            places = {item: place for place, item in enumerate(whole) if item in own}
+            places = {item: position for position, item in enumerate(whole) if item in held}
             write_json(self.outputs[port] / PART, {"format": 1, "of": len(whole), "places": places})

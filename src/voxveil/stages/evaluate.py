@@ -187,7 +187,7 @@ def _utility(path: Path, *, public: bool) -> dict[str, Any]:
     content = read_json(path)
     words = content["wer"]
     if words is not None and not public:
-        names = {name: f"subset {place}" for place, name in enumerate(sorted(words["subsets"]), 1)}
+        names = {name: f"subset {number}" for number, name in enumerate(sorted(words["subsets"]), 1)}
         words["subsets"] = {names[name]: rate for name, rate in words["subsets"].items()}
         words["judged"]["subsets"] = [names[name] for name in words["judged"]["subsets"]]
     return {"per": dict(content["per"]), "wer": words, "pitch": content.get("pitch")}

@@ -51,9 +51,9 @@ def gather_stage(
         raise InputError(f"stage {stage}: has no shares to gather into {', '.join(outputs) or 'nothing'}")
     parts = _in_order(stage, key, folders, count)
     with ExitStack() as stack:
-        made = {port: stack.enter_context(whole_directory(Path(path))) for port, path in outputs.items()}
-        _GATHERERS[stage](parts, made)
-        return {port: finish(folder, stage, key, port) for port, folder in made.items()}
+        targets = {port: stack.enter_context(whole_directory(Path(path))) for port, path in outputs.items()}
+        _GATHERERS[stage](parts, targets)
+        return {port: finish(folder, stage, key, port) for port, folder in targets.items()}
 
 
 def _in_order(stage: str, key: str, folders: Sequence[Path], count: int) -> list[Path]:
@@ -66,13 +66,13 @@ def _in_order(stage: str, key: str, folders: Sequence[Path], count: int) -> list
                 f"input shares: {folder} is output of {done.stage}[{done.key}],"
                 f" must be a share of {stage}[{key}]"
             )
-        made = _read(folder / SHARE, share=str, fingerprint=str, inputs=dict)
-        share = Share.parse(made["share"])
+        facts = _read(folder / SHARE, share=str, fingerprint=str, inputs=dict)
+        share = Share.parse(facts["share"])
         if share.count != count:
             raise InputError(f"input shares: {folder} is share {share}, must be one of {count}")
         if share.number in found:
             raise InputError(f"input shares: share {share} is there twice")
-        found[share.number] = (folder, made)
+        found[share.number] = (folder, facts)
     missing = [Share(number, count) for number in range(1, count + 1) if number not in found]
     if missing:
         raise InputError(f"input shares: share {missing[0]} is missing ({len(missing)} of {count} are)")
@@ -104,21 +104,21 @@ def _places(folders: Sequence[Path], what: str) -> _Order:
     for number, folder in enumerate(folders):
         part = _read(folder / PART, of=int, places=dict)
         sizes.add(part["of"])
-        for item, place in part["places"].items():
+        for item, position in part["places"].items():
             if item in holders:
                 raise InputError(
                     f"{what} {item}: is in two shares, {holders[item] + 1} and {number + 1} of {len(folders)}"
                 )
-            if type(place) is not int or place in order:
-                raise InputError(f"{what} {item}: its place {place!r} is that of another one, or none")
+            if type(position) is not int or position in order:
+                raise InputError(f"{what} {item}: its place {position!r} is that of another one, or none")
             holders[item] = number
-            order[place] = (number, item)
+            order[position] = (number, item)
     if len(sizes) != 1:
         raise InputError(f"{what}: the shares disagree how many there are, {sorted(sizes)}")
     (size,) = sizes
     if set(order) != set(range(size)):
         raise InputError(f"{what}: {len(set(range(size)) - set(order))} of {size} are in no share")
-    return [order[place] for place in range(size)]
+    return [order[position] for position in range(size)]
 
 
 def _gather_anonymized(parts: Sequence[Path], outputs: Mapping[str, Path]) -> None:

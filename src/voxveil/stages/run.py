@@ -148,8 +148,8 @@ def run_share(
         _run_module(
             spec, StageContext(spec.name, key, params, given, outputs, checkpoints, mark, share=share)
         )
-        made = {"share": str(share), "fingerprint": mark, "inputs": done_in}
-        write_json(folder / SHARE, {"format": 1, **made})
+        facts = {"share": str(share), "fingerprint": mark, "inputs": done_in}
+        write_json(folder / SHARE, {"format": 1, **facts})
         return finish(folder, f"{spec.name}_share", key, "made")
 
 

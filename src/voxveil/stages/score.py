@@ -44,8 +44,10 @@ def run(context: StageContext) -> None:
     items = list(dict.fromkeys([*plan.enrolled, *plan.tested]))
     _check_released(released, items)
     read = released.audio
-    own = Scenario("semi_informed", attackers, state, state, state, read, read, plan, Fusion.load(where))
-    scenarios = [own]
+    semi_informed = Scenario(
+        "semi_informed", attackers, state, state, state, read, read, plan, Fusion.load(where)
+    )
+    scenarios = [semi_informed]
     if state != "original":
         first = context.inputs["original_attacker"]
         others = find_attackers(first)
@@ -84,9 +86,13 @@ def _own(context: StageContext, scenarios: Sequence[Scenario]) -> list[Scenario]
             f"cluster.score_shards: got {share.count}, but system {context.key} is attacked in"
             f" {len(scenarios)} scenarios ({', '.join(names)}), which are not divided further"
         )
-    own = [each for place, each in enumerate(scenarios) if min(place, share.count - 1) == share.number - 1]
-    context.mark_part("scores", names, {scenario.name for scenario in own})
-    return own
+    chosen = [
+        scenario
+        for position, scenario in enumerate(scenarios)
+        if min(position, share.count - 1) == share.number - 1
+    ]
+    context.mark_part("scores", names, {scenario.name for scenario in chosen})
+    return chosen
 
 
 def _check_same_kinds(

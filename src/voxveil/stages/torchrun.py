@@ -56,14 +56,14 @@ def training_processes(spec: StageSpec, params: Params) -> int:
         return 1
     import torch
 
-    there = torch.cuda.device_count()
+    available = torch.cuda.device_count()
     where = f"{spec.name}.gpus: got {wanted}, this machine has"
-    if there == 0 and os.environ.get(CPU_PROCESSES) != "allow":
+    if available == 0 and os.environ.get(CPU_PROCESSES) != "allow":
         raise ParamsError(
             f"{where} no GPU; set 1, or {CPU_PROCESSES}=allow for {wanted} processes on the processor"
         )
-    if 0 < there < wanted:
-        raise ParamsError(f"{where} {there}; set {there} or fewer")
+    if 0 < available < wanted:
+        raise ParamsError(f"{where} {available}; set {available} or fewer")
     return wanted
 
 
@@ -138,9 +138,9 @@ def _read(content: dict[str, Any]) -> StageContext:
 
 def _failure(folder: Path, label: str, processes: int) -> RankError:
     """Return what to say: of several that failed, the first that knew why, else the first."""
-    told = [read_json(path) for path in folder.glob("error-*.json")]
-    if told:
-        first = min(told, key=lambda error: (not error["known"], error["time"]))
+    errors = [read_json(path) for path in folder.glob("error-*.json")]
+    if errors:
+        first = min(errors, key=lambda error: (not error["known"], error["time"]))
         failure = RankError(
             first["message"]
             if first["known"]

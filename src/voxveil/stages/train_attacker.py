@@ -52,7 +52,7 @@ def run(context: StageContext) -> None:
             write_curve(folder / name, trained.curve or _NO_CURVE)
             first.setdefault(kind, trained)
     if held is not None:
-        fuse_attackers([each.attacker for each in first.values()], held).save(folder)
+        fuse_attackers([result.attacker for result in first.values()], held).save(folder)
     write_curve(folder, first[kinds[0]].curve or _NO_CURVE)
     write_json(folder / "metrics.json", _numbers(context.key, first))
 
@@ -60,10 +60,10 @@ def run(context: StageContext) -> None:
 def _numbers(key: str, trained: dict[str, TrainedAttacker]) -> dict[str, float]:
     """Return accuracy and loss by name; those of the first kind without its name, as ever."""
     numbers = {}
-    for place, (kind, each) in enumerate(trained.items()):
-        where = f"train_attacker/{key}" if place == 0 else f"train_attacker/{key}/{kind}"
-        if each.accuracy is not None:
-            numbers[f"{where}/accuracy"] = each.accuracy
-        if each.curve:
-            numbers[f"{where}/loss"] = each.curve[-1]["loss"]
+    for index, (kind, result) in enumerate(trained.items()):
+        where = f"train_attacker/{key}" if index == 0 else f"train_attacker/{key}/{kind}"
+        if result.accuracy is not None:
+            numbers[f"{where}/accuracy"] = result.accuracy
+        if result.curve:
+            numbers[f"{where}/loss"] = result.curve[-1]["loss"]
     return numbers

@@ -22,8 +22,8 @@ def run(context: StageContext) -> None:
     split = Split(context.inputs["public"] / "extractor")
     require_phones(split, "train-content")
     training, held = hold_out(split.utterances, seed)
-    spoken = phone_targets(split, split.utterances, PHONES)
-    targets = state_targets(split, training, spoken) if params.targets == "states" else spoken
+    phones = phone_targets(split, split.utterances, PHONES)
+    targets = state_targets(split, training, phones) if params.targets == "states" else phones
     labelled = [
         LabelledUtterance(u.id, u.speaker, mel_features(split.audio(u.id)), targets.labels[u.id])
         for u in training
@@ -38,13 +38,13 @@ def run(context: StageContext) -> None:
         checkpoints=context.checkpoints,
         sink=context.sink,
     )
-    commonest = int(np.bincount(np.concatenate([spoken.labels[u.id] for u in training])).argmax())
+    commonest = int(np.bincount(np.concatenate([phones.labels[u.id] for u in training])).argmax())
     accuracy = frame_accuracy(
         trained.extractor,
         [
             (
                 split.audio(u.id),
-                spoken.labels[u.id],
+                phones.labels[u.id],
                 PublicNoise(seed, "train_content", context.key, u.id, "held-out"),
             )
             for u in held

@@ -22,8 +22,8 @@ def run(context: StageContext) -> None:
     """Train on the public extractor speakers, write model, curve and metrics."""
     seed, params = context.params.base.seed, context.params.train_pitch
     split = Split(context.inputs["public"] / "extractor")
-    spoken = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
-    training, held = hold_out(spoken, seed)
+    utterances = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
+    training, held = hold_out(utterances, seed)
     trained = train_pitch(
         training, params, context.key, seed, checkpoints=context.checkpoints, sink=context.sink
     )

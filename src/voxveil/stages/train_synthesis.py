@@ -52,12 +52,12 @@ def _train(context: StageContext) -> None:
         checkpoints=context.checkpoints,
         sink=context.sink,
     )
-    heard = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
-    measured = measure(model.eval(), data, heard)
+    tested = held[:: max(1, len(held) // _MEASURED)][:_MEASURED]
+    measured = measure(model.eval(), data, tested)
     metrics = {
         "train_synthesis/mel_l1": measured.mel_l1,
         "train_synthesis/voicing_accuracy": measured.voicing,
-        "train_synthesis/held_out_utterances": float(len(heard)),
+        "train_synthesis/held_out_utterances": float(len(tested)),
         "train_synthesis/loss": curve[-1]["loss"],
     }
     facts = {

@@ -1,4 +1,4 @@
-"""Stage transcribe: what recognisers of phones and of words make of the released speech, and its intonation.
+"""Stage transcribe: what recognizers of phones and of words make of the released speech, and its intonation.
 
 Phones: the content variant ``transcribe.variant`` with a phone loop. Words: ``transcribe.words``;
 with them comes the verdict whether the speech is understood. Intonation: F0 against the original's.
@@ -27,17 +27,17 @@ from voxveil.utility.edits import Edits, count_edits, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
 from voxveil.utility.per import ErrorRate, error_rate
 from voxveil.utility.pitch import evenly, mean_correlation, pitch_correlation
-from voxveil.utility.transcripts import NORMALISATION, normalize_words
+from voxveil.utility.transcripts import NORMALIZATION, normalize_words
 from voxveil.utility.word_recognizer import recognizer_name, words_in
 
 __all__ = ["run"]
 
-#: A recogniser without noise that gets more than this wrong of unprotected speech is set up wrongly.
+#: A recognizer without noise that gets more than this wrong of unprotected speech is set up wrongly.
 _LARGEST_ORIGINAL = 90.0
 
 
 def run(context: StageContext) -> None:
-    """Recognise every private utterance of the released speech and count its errors."""
+    """Recognize every private utterance of the released speech and count its errors."""
     params = context.params.transcribe
     private = Split(context.inputs["private"] / "private")
     released = Split(context.inputs["released"])
@@ -52,8 +52,8 @@ def run(context: StageContext) -> None:
     _require_sane(context, per, "phone errors", noisy=recognizer.loss["mechanism"] != "identity")
     wer = None
     if params.words != "none":
-        wer, heard = _words(context, private, released)
-        for item, found in heard.items():
+        wer, words = _words(context, private, released)
+        for item, found in words.items():
             rows[item]["words"] = found
     write_json(
         context.outputs["transcripts"] / "transcripts.json",
@@ -84,9 +84,9 @@ def _phones(
                 raise InputError(f"utterance {item}: the recognizer has no phone {label!r}")
         noise = PublicNoise(seed, "transcribe", context.key, item)
         content = recognizer.release(released.audio(item), noise).value
-        heard = decode_phones(recognizer.log_posteriors(content), recognizer.phones)
-        edits[item] = count_edits(reference, heard)
-        rows[item] = {**edits[item].to_json(), "heard": " ".join(heard), "said": " ".join(reference)}
+        decoded = decode_phones(recognizer.log_posteriors(content), recognizer.phones)
+        edits[item] = count_edits(reference, decoded)
+        rows[item] = {**edits[item].to_json(), "heard": " ".join(decoded), "said": " ".join(reference)}
         progress.update(count)
     return _rate(context, edits, private), rows
 
@@ -104,13 +104,13 @@ def _words(
             f"utterance {without[0]}: has no transcript ({len(without)} of {len(said)});"
             " word errors need them (transcribe.words: none goes without)"
         )
-    heard: dict[str, list[str]] = {}
+    recognized: dict[str, list[str]] = {}
     progress = Progress(f"transcribe[{context.key}] words", len(private), "utterance")
     flacs = [(utterance.id, released.flac(utterance.id)) for utterance in private]
     for count, (item, text) in enumerate(zip(said, in_processes(words_in, flacs, params.workers)), 1):
-        heard[item] = normalize_words(text)
+        recognized[item] = normalize_words(text)
         progress.update(count)
-    edits = {item: count_edits(said[item], heard[item]) for item in said}
+    edits = {item: count_edits(said[item], recognized[item]) for item in said}
     whole = _rate(context, edits, private)
     _require_sane(context, whole, "word errors", noisy=False)
     subsets: dict[str, list[str]] = {}
@@ -118,12 +118,14 @@ def _words(
         subsets.setdefault(utterance.subset, []).append(utterance.id)
     judged = _judged(listed(params.judged_subsets), subsets)
     rate = _rate(context, {item: edits[item] for item in judged}, private)
-    permuted = total(permuted_edits({i: said[i] for i in judged}, {i: heard[i] for i in judged}, seed)).rate
+    permuted = total(
+        permuted_edits({i: said[i] for i in judged}, {i: recognized[i] for i in judged}, seed)
+    ).rate
     verdict = understood(rate, float("nan") if permuted is None else permuted)
     found = {
         **whole.to_json(),
         "recognizer": recognizer_name(),
-        "normalisation": NORMALISATION,
+        "normalisation": NORMALIZATION,
         "subsets": {
             name: {
                 **_rate(context, {item: edits[item] for item in items}, private).to_json(),
@@ -141,7 +143,7 @@ def _words(
         },
     }
     return found, {
-        item: {**edits[item].to_json(), "heard": " ".join(heard[item]), "said": " ".join(said[item])}
+        item: {**edits[item].to_json(), "heard": " ".join(recognized[item]), "said": " ".join(said[item])}
         for item in said
     }
 
@@ -155,8 +157,8 @@ def _pitch(context: StageContext, private: Split, released: Split) -> dict[str, 
     progress = Progress(f"transcribe[{context.key}] pitch", len(chosen), "utterance")
     values = []
     for count, utterance in enumerate(chosen, 1):
-        heard = track_f0(released.audio(utterance.id))
-        values.append(pitch_correlation(private.f0(utterance.id), heard))
+        released_f0 = track_f0(released.audio(utterance.id))
+        values.append(pitch_correlation(private.f0(utterance.id), released_f0))
         progress.update(count)
     draws = stream(context.params.base.seed, "pitch_correlation", "bootstrap")
     return mean_correlation(values, [u.speaker for u in chosen], draws, params.replicates)

@@ -1,1 +1,1 @@
-"""From released features to speech: acoustic model, source, vocoder, and what joins them."""
+"""Speech synthesis from released features: acoustic model, excitation source, vocoder."""

@@ -1,7 +1,7 @@
 """The acoustic model: released content and pitch plus a target voice to log-mel and voicing.
 
 Residual convolutions over time with the target embedding and pitch added in every block. Each
-frame is normalised by itself (no statistic over the utterance), so a result does not depend
+frame is normalized by itself (no statistic over the utterance), so a result does not depend
 on how long the utterance is or what is computed beside it.
 """
 
@@ -80,15 +80,15 @@ class AcousticModel(nn.Module):
         """Frames each side that a predicted frame sees."""
         return 2 + sum(_DILATIONS[i % len(_DILATIONS)] for i in range(self.size.layers))
 
-    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalise the log-mel; of public speech."""
+    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalize the log-mel; of public speech."""
         self.mel_mean.copy_(torch.from_numpy(mean))
         self.mel_sd.copy_(torch.from_numpy(sd))
 
     def forward(
         self, content: torch.Tensor, pitch: torch.Tensor, embedding: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the normalised log-mel (batch, K, 80) and voicing logits (batch, K).
+        """Return the normalized log-mel (batch, K, 80) and voicing logits (batch, K).
 
         Args:
             content: (batch, K, M) released content vectors of L1 norm 1.
@@ -116,7 +116,7 @@ class AcousticModel(nn.Module):
         return normal * self.mel_sd + self.mel_mean, torch.sigmoid(voicing)
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": _KIND, "sizes": asdict(self.size)}
 
     @classmethod
@@ -141,9 +141,9 @@ def acoustic_loss(
     It is that of the whole batch where several processes have a share of it each.
 
     Args:
-        predicted: (batch, K, 80) normalised log-mel.
+        predicted: (batch, K, 80) normalized log-mel.
         logits: (batch, K) voicing logits.
-        wanted: (batch, K, 80) normalised log-mel of the speech.
+        wanted: (batch, K, 80) normalized log-mel of the speech.
         voiced: (batch, K) 1 where the speech is voiced.
         mask: (batch, K) 1 for frames of the utterance, 0 for padding.
 

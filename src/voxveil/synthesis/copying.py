@@ -1,4 +1,4 @@
-"""Copy synthesis: speech spoken again from its own log-mel and F0, the best a vocoder can do.
+"""Copy synthesis: vocoding of an utterance's own log-mel and F0, the upper bound of a vocoder.
 
 The upper line of what synthesis costs. Nothing of it is private: what was said, who said it and how are
 all handed on, so a system made of it promises nothing (epsilon is infinite).

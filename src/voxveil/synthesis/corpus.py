@@ -1,4 +1,4 @@
-"""The public speech that synthesis learns from, and what has to be said about it."""
+"""Training speech of synthesis, and facts of its corpus."""
 
 from __future__ import annotations
 

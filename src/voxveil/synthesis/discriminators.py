@@ -62,7 +62,7 @@ def _of_scale(width: int) -> _Chain:
 
 
 class Discriminators(nn.Module):
-    """All of them.
+    """All period and scale discriminators.
 
     Args:
         width: Channels of the first layer of a period, a multiple of 4: 32 for HiFi-GAN.
@@ -87,7 +87,7 @@ class Discriminators(nn.Module):
 
 
 def adversarial_losses(
-    judges: Discriminators, made: torch.Tensor, real: torch.Tensor
+    judges: Discriminators, generated: torch.Tensor, real: torch.Tensor
 ) -> tuple[torch.Tensor, dict[str, float]]:
     """Return one loss whose gradient trains the generator and the discriminators, each by its own part.
 
@@ -96,26 +96,29 @@ def adversarial_losses(
 
     Args:
         judges: The discriminators.
-        made: (batch, n) of the generator, with its gradient.
+        generated: (batch, n) of the generator, with its gradient.
         real: (batch, n).
 
     Returns:
         (scalar loss, its parts for the curve).
     """
-    of_real, of_made = judges(real), judges(made.detach())
+    of_real, of_generated = judges(real), judges(generated.detach())
     discrimination = sum(
-        (1 - a).square().mean() + b.square().mean() for (a, _), (b, _) in zip(of_real, of_made, strict=True)
+        (1 - a).square().mean() + b.square().mean()
+        for (a, _), (b, _) in zip(of_real, of_generated, strict=True)
     )
     fixed = {name: value.detach() for name, value in judges.named_parameters()}
-    judged: Judged = functional_call(judges, fixed, (made,))
+    judged: Judged = functional_call(judges, fixed, (generated,))
     adversarial = sum((1 - score).square().mean() for score, _ in judged)
     matching = sum(
         (a.detach() - b).abs().mean()
         for (_, wanted), (_, got) in zip(of_real, judged, strict=True)
         for a, b in zip(wanted, got, strict=True)
     )
-    mel = (log_mel(made.float()) - log_mel(real.float())).abs().mean()
+    mel = (log_mel(generated.float()) - log_mel(real.float())).abs().mean()
     total = discrimination + adversarial + _FEATURES * matching + _MEL * mel
     parts = {"mel": mel, "adversarial": adversarial, "discrimination": discrimination}
-    told = {name: joint_mean(torch.as_tensor(part).detach(), len(made)) for name, part in parts.items()}
-    return joint_mean(torch.as_tensor(total), len(made)), {name: float(part) for name, part in told.items()}
+    means = {name: joint_mean(torch.as_tensor(part).detach(), len(generated)) for name, part in parts.items()}
+    return joint_mean(torch.as_tensor(total), len(generated)), {
+        name: float(part) for name, part in means.items()
+    }

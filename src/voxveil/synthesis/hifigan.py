@@ -109,8 +109,8 @@ class HifiGan(nn.Module):
             samples += left * (kernel // 2) * (sum(_DILATIONS) + len(_DILATIONS)) + 2 * left
         return -(-(samples + 3) // HOP) + _LEAD
 
-    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalise the log-mel; of public speech."""
+    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalize the log-mel; of public speech."""
         self.mel_mean.copy_(torch.from_numpy(mean))
         self.mel_sd.copy_(torch.from_numpy(sd))
 
@@ -141,7 +141,7 @@ class HifiGan(nn.Module):
         return audio[:, _OFFSET : _OFFSET + samples].float()
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod

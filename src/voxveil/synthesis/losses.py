@@ -27,7 +27,9 @@ def stft_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     losses = []
     for size, hop, window in RESOLUTIONS:
         got, wanted = _magnitude(output, size, hop, window), _magnitude(target, size, hop, window)
-        missed, whole = (joint_norm(torch.linalg.vector_norm(each)) for each in (wanted - got, wanted))
+        missed, whole = (
+            joint_norm(torch.linalg.vector_norm(spectrum)) for spectrum in (wanted - got, wanted)
+        )
         magnitude = joint_mean((torch.log(wanted) - torch.log(got)).abs().mean(), len(output))
         losses.append(missed / whole.clamp_min(1e-3) + magnitude)
     return torch.stack(losses).mean()

@@ -96,9 +96,9 @@ class NsfVocoder(nn.Module):
         samples = max(self.size.harmonic, self.size.noise) * ((1 << self.size.layers) - 1) + _TAPS // 2
         return self.source.reach + 2 + -(-samples // HOP)
 
-    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalise the log-mel; of public speech."""
-        self.source.normalise_by(mean, sd)
+    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalize the log-mel; of public speech."""
+        self.source.normalize_by(mean, sd)
 
     def forward(
         self,
@@ -125,7 +125,7 @@ class NsfVocoder(nn.Module):
         return _joined(first[:, 0], second[:, 0], to_samples(cutoff, samples))
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod
@@ -144,9 +144,9 @@ def sinc_filters(cutoff: torch.Tensor) -> torch.Tensor:
     Args:
         cutoff: (...,) share of the Nyquist frequency in (0, 1).
     """
-    place = torch.arange(_TAPS, device=cutoff.device, dtype=cutoff.dtype) - _TAPS // 2
+    offset = torch.arange(_TAPS, device=cutoff.device, dtype=cutoff.dtype) - _TAPS // 2
     window = torch.hamming_window(_TAPS, periodic=False, device=cutoff.device, dtype=cutoff.dtype)
-    taps = cutoff[..., None] * torch.sinc(cutoff[..., None] * place) * window
+    taps = cutoff[..., None] * torch.sinc(cutoff[..., None] * offset) * window
     return taps / taps.sum(dim=-1, keepdim=True)
 
 

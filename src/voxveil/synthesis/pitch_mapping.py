@@ -1,4 +1,4 @@
-"""From released pitch to what the vocoder sings: F0 in Hz on every frame.
+"""Mapping of released pitch to the vocoder's F0 in Hz on every frame.
 
 Everything here post-processes released values; the statistics are those of the released
 sequence itself, never of the private F0.

@@ -122,7 +122,7 @@ class NoiseTape:
         self._first = 0
 
     def take(self, start: int, stop: int) -> NDArray[np.float32]:
-        """Return samples ``start`` to ``stop``; what lies before ``start`` is forgotten."""
+        """Return samples ``start`` to ``stop``; samples before ``start`` are discarded."""
         missing = stop - self._first - len(self._kept)
         fresh = self._stream.standard_normal(max(0, missing), dtype=np.float32)
         self._kept = np.concatenate([self._kept, fresh * np.float32(NOISE_SCALE)])[start - self._first :]

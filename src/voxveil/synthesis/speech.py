@@ -1,4 +1,4 @@
-"""Public speech to train on: utterances with their log-mel and F0, and crops drawn from them."""
+"""Public training speech: utterances with log-mel and F0, and random crops."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Crop", "Speech", "Spoken", "draw_crops", "mel_statistics"]
 
 #: Utterances kept in memory at most, in bytes.
 _CACHE_BYTES = 3 << 30
-#: Utterances behind the normalisation constants at most.
+#: Utterances behind the normalization constants at most.
 _STATISTICS = 200
 
 
 @dataclass(frozen=True)
 class Spoken:
-    """One public utterance.
+    """A public utterance with its log-mel and F0.
 
     Attributes:
         audio: (n,) in [-1, 1].
@@ -63,17 +63,17 @@ class Speech:
         audio = self._split.audio(item)
         with torch.inference_mode():
             mel: NDArray[np.float32] = log_mel(torch.from_numpy(audio)[None])[0].numpy()
-        spoken = Spoken(audio, mel, self._split.f0(item))
+        utterance = Spoken(audio, mel, self._split.f0(item))
         size = audio.nbytes + mel.nbytes
         if self._bytes + size <= _CACHE_BYTES:
-            self._cache[item] = spoken
+            self._cache[item] = utterance
             self._bytes += size
-        return spoken
+        return utterance
 
 
 @dataclass(frozen=True)
 class Crop:
-    """Where a crop lies: ``frames`` frames of ``item`` from frame ``start``."""
+    """Position of a crop: ``frames`` frames of ``item`` from frame ``start``."""
 
     item: str
     start: int

@@ -1,4 +1,4 @@
-"""Networks of this package read back from ``model.json`` and ``model.safetensors``."""
+"""Loading of this package's networks from ``model.json`` and ``model.safetensors``."""
 
 from __future__ import annotations
 

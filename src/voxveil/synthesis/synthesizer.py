@@ -1,4 +1,4 @@
-"""Released features and a target voice to speech; nothing private can enter here."""
+"""Synthesis of speech from released features and a target voice, without private input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Spoken:
-    """What the models are given, made of released values alone.
+    """Inputs of the models, computed from released values only.
 
     Attributes:
         vectors: (K, M) content.
@@ -78,16 +78,18 @@ class Synthesizer:
             PrivacyError: Content or pitch did not go through a privacy mechanism.
             InputError: Their frame counts do not fit ``samples``.
         """
-        spoken = self.heard(content, pitch, target, frame_count(samples) if samples > 0 else 0)
-        return self.speak(spoken, target, noise_source(samples))
+        features = self.model_inputs(content, pitch, target, frame_count(samples) if samples > 0 else 0)
+        return self.speak(features, target, noise_source(samples))
 
     @property
     def reach(self) -> int:
         """Frames each side that a sample of speech sees."""
         return self._acoustic.reach + self._vocoder.reach
 
-    def heard(self, content: Released[Array], pitch: Released[Array], target: Target, frames: int) -> Spoken:
-        """Return what the models are given of released features; see :meth:`synthesize`.
+    def model_inputs(
+        self, content: Released[Array], pitch: Released[Array], target: Target, frames: int
+    ) -> Spoken:
+        """Return the models' inputs for released features; see :meth:`synthesize`.
 
         Args:
             content: Released (K, M).
@@ -108,21 +110,21 @@ class Synthesizer:
         # The acoustic model sees pitch as it did in training: as released, or as converted.
         return Spoken(vectors, hz_to_unit(moved) if self._convert and not noisy else unit, f0)
 
-    def speak(self, spoken: Spoken, target: Target, noise: Array, start: float = 0.0) -> Array:
+    def speak(self, features: Spoken, target: Target, noise: Array, start: float = 0.0) -> Array:
         """Return (n,) speech.
 
         Args:
-            spoken: K frames, K = n // 160 + 1.
+            features: K frames, K = n // 160 + 1.
             target: The voice.
             noise: (n,) noise of the voice.
             start: Periods of F0 before the first sample.
         """
         with torch.inference_mode():
             log_mel, voicing = self._acoustic.predict(
-                _batch(spoken.vectors), _batch(spoken.heights), _batch(target.embedding)
+                _batch(features.vectors), _batch(features.heights), _batch(target.embedding)
             )
             voiced = (voicing > 0.5).to(log_mel.dtype)
-            audio = self._vocoder(log_mel, _batch(spoken.f0), voiced, _batch(noise), start)
+            audio = self._vocoder(log_mel, _batch(features.f0), voiced, _batch(noise), start)
         result: Array = audio[0].cpu().numpy().astype(np.float32)
         return result
 

@@ -1,4 +1,4 @@
-"""Training of a system's acoustic model on that system's own released features.
+"""Training of a system's acoustic model on released features of that system.
 
 The speech is public; its noise is drawn anew at every step from a seeded stream, so the model
 learns to speak through the very noise it will get. The target in training is the utterance's
@@ -38,14 +38,14 @@ _CACHE_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class _Known:
-    """What does not change from step to step: content before its noise, and the voice."""
+    """Cached values of an utterance: content before its noise, and the voice."""
 
     content: Array
     embedding: Array
 
 
 class AcousticData:
-    """Released features of public utterances with what they should become.
+    """Training data: released features of public utterances with their log-mel and voicing targets.
 
     Args:
         speech: Reads the utterances.
@@ -91,8 +91,8 @@ class AcousticData:
         # Noise is per vector, so one draw serves all crops of the batch.
         stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
         bounds = np.cumsum([len(v) for v in vectors])[:-1]
-        spoken = [self.speech[crop.item] for crop in crops]
-        voiced_spans = [s.f0[span] > 0 for s, span in zip(spoken, spans, strict=True)]
+        utterances = [self.speech[crop.item] for crop in crops]
+        voiced_spans = [s.f0[span] > 0 for s, span in zip(utterances, spans, strict=True)]
         content = []
         for crop, group, part, voiced_span in zip(
             crops, groups, np.split(stacked, bounds), voiced_spans, strict=True
@@ -100,11 +100,11 @@ class AcousticData:
             first = crop.start - group.start * every
             content.append(_fill(spread(part, every)[first : first + len(voiced_span)], frames))
         pitch = []
-        for place, crop, span, said in zip(places, crops, spans, spoken, strict=True):
-            noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, place, *keys)
+        for index, crop, span, said in zip(places, crops, spans, utterances, strict=True):
+            noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, index, *keys)
             released = self._system.pitch.release(said.f0, noise)
             pitch.append(_fill(released.value[span], frames))
-        mel = [_fill(s.log_mel[span], frames) for s, span in zip(spoken, spans, strict=True)]
+        mel = [_fill(s.log_mel[span], frames) for s, span in zip(utterances, spans, strict=True)]
         voiced = [_fill(part, frames) for part in voiced_spans]
         mask = [_fill(np.ones(len(v)), frames) for v in voiced_spans]
         embedding = [k.embedding for k in known]
@@ -154,7 +154,7 @@ def train_acoustic(
     size = AcousticSize(*data.sizes(utterances[0]), params.channels, params.layers)
     with seeded(seed, "train_synthesis", "initial"):
         model = AcousticModel(size)
-    model.normalise_by(*mel_statistics(data.speech, utterances))
+    model.normalize_by(*mel_statistics(data.speech, utterances))
     model.to(device())
     frames = params.crop_frames
 
@@ -187,7 +187,7 @@ def train_acoustic(
 
 @dataclass(frozen=True)
 class Measured:
-    """How well an acoustic model does on speech it has not heard.
+    """Log-mel error and voicing accuracy of an acoustic model on held-out speech.
 
     Attributes:
         mel_l1: Mean absolute log-mel difference in nat.

@@ -53,17 +53,17 @@ def train_vocoder(
     with seeded(seed, _NAME, "initial"):
         vocoder = build_vocoder(params)
         judges = Discriminators(params.discriminator) if params.kind == "nsf_gan" else None
-    vocoder.normalise_by(*mel_statistics(speech, utterances))
+    vocoder.normalize_by(*mel_statistics(speech, utterances))
     # One model, so that one checkpoint holds both sides.
     model: nn.Module = vocoder if judges is None else nn.ModuleList([vocoder, judges])
     model.to(device())
 
-    def spoken(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def copied(step: int) -> tuple[torch.Tensor, torch.Tensor]:
         inputs, target = _batch(speech, utterances, params, seed, "batch", step)
         return vocoder(*inputs).float(), target
 
     def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        output, target = spoken(step)
+        output, target = copied(step)
         return (
             (stft_loss(output, target), {}) if judges is None else adversarial_losses(judges, output, target)
         )
@@ -126,9 +126,9 @@ def copy_distance(vocoder: AnyVocoder, speech: Speech, utterances: Sequence[Utte
     """Return the mean absolute log-mel difference (nat) between copy synthesis and the original."""
     distances = []
     for utterance in utterances:
-        spoken = speech[utterance.id]
+        item = speech[utterance.id]
         with torch.inference_mode():
-            again = copy_synthesis(vocoder, spoken.log_mel, spoken.f0, len(spoken.audio))
+            again = copy_synthesis(vocoder, item.log_mel, item.f0, len(item.audio))
             mel = log_mel(torch.from_numpy(again)[None])[0].numpy()
-        distances.append(float(np.abs(mel - spoken.log_mel).mean()))
+        distances.append(float(np.abs(mel - item.log_mel).mean()))
     return float(np.mean(distances))

@@ -74,8 +74,8 @@ class Vocoder(nn.Module):
         """Frames each side that a sample sees: the filter network and two analysis windows."""
         return 2 + sum(1 << i for i in range(self.size.blocks)) + -(-WINDOW // HOP)
 
-    def normalise_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalise the log-mel; of public speech."""
+    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
+        """Set the constants (80,) that normalize the log-mel; of public speech."""
         self.mel_mean.copy_(torch.from_numpy(mean))
         self.mel_sd.copy_(torch.from_numpy(sd))
 
@@ -166,7 +166,7 @@ class Vocoder(nn.Module):
         return torch.stft(audio, FFT_SIZE, HOP, WINDOW, window, pad_mode="constant", return_complex=True)
 
     def describe(self) -> dict[str, Any]:
-        """Return what rebuilds the network, for ``model.json``."""
+        """Return the network's description for ``model.json``."""
         return {"kind": KIND, "sizes": asdict(self.size)}
 
     @classmethod

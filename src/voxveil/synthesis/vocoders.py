@@ -1,4 +1,4 @@
-"""The vocoders by name: one interface, log-mel, F0, voicing and noise to a waveform."""
+"""Vocoders by name, with one interface: log-mel, F0, voicing and noise to a waveform."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from voxveil.synthesis.vocoder import Vocoder, VocoderSize
 
 __all__ = ["AnyVocoder", "build_vocoder", "load_vocoder"]
 
-#: What every vocoder is: ``reach``, ``normalise_by``, ``describe`` and ``forward`` of :class:`Vocoder`.
+#: What every vocoder is: ``reach``, ``normalize_by``, ``describe`` and ``forward`` of :class:`Vocoder`.
 AnyVocoder = Vocoder | NsfVocoder | HifiGan
 
 

@@ -1,4 +1,4 @@
-"""Speech of a long recording, window by window: what is heard is what one window would give.
+"""Windowed synthesis of a long recording, with the result of a single window.
 
 Windows hold released features only. One is spoken when the next has been released, with as many of its
 neighbours' frames around it as the models see; the phase of the pulse train and the noise of the voice
@@ -24,7 +24,7 @@ Array = NDArray[np.float32]
 
 
 class WindowedSpeech:
-    """Takes released windows in order and gives speech back, one window behind.
+    """Synthesizes released windows in order, with a delay of one window.
 
     Args:
         synthesizer: What speaks.
@@ -42,13 +42,13 @@ class WindowedSpeech:
 
     def push(self, content: Released[Array], pitch: Released[Array]) -> Array:
         """Take a window of k frames; return (n,) speech of the one before it, nothing at the first."""
-        window = self._synthesizer.heard(content, pitch, self._target, len(pitch.value))
-        spoken = self._speak(window) if self._now is not None else np.zeros(0, np.float32)
+        window = self._synthesizer.model_inputs(content, pitch, self._target, len(pitch.value))
+        audio = self._speak(window) if self._now is not None else np.zeros(0, np.float32)
         if self._now is not None:
             self._first += len(self._now.f0)
             self._before = _last(self._now, self._synthesizer.reach)
         self._now = window
-        return spoken
+        return audio
 
     def finish(self) -> Array:
         """Return (n,) speech of the last window."""
@@ -68,13 +68,13 @@ class WindowedSpeech:
             raise InputError(f"{first + frames} frames were released of {frame_count(self._samples)}")
         count = self._samples - HOP * first if following is None else HOP * (frames - 1)
         passed = cycles(torch.from_numpy(whole.f0)[None], count)[0]
-        own, end = HOP * lead, HOP * (lead + len(self._now.f0))
-        start = self._cycles - (float(passed[own - 1]) if own else 0.0)
+        skipped, end = HOP * lead, HOP * (lead + len(self._now.f0))
+        start = self._cycles - (float(passed[skipped - 1]) if skipped else 0.0)
         noise = self._noise.take(HOP * first, HOP * first + count)
         audio = self._synthesizer.speak(whole, self._target, noise, start)
         stop = count if following is None else end
         self._cycles = (start + float(passed[stop - 1])) % 1.0
-        return audio[own:stop]
+        return audio[skipped:stop]
 
 
 def _first(window: Spoken, frames: int) -> Spoken:

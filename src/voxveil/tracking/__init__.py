@@ -1,4 +1,4 @@
-"""MLflow is where people look; the files are what lasts.
+"""Experiment tracking with MLflow; the output files stay the source of truth.
 
 :mod:`voxveil.tracking.store` says where, :mod:`voxveil.tracking.client` makes contact,
 :mod:`voxveil.tracking.stream` streams training curves while a stage runs and

@@ -1,4 +1,4 @@
-"""Contact with MLflow: quiet, patient with other processes, impatient with a dead server.
+"""Connection to an MLflow store: waits for other processes, gives up early on a dead server.
 
 Only ``MlflowClient`` is used, never the fluent interface: that one adopts the run named by
 ``MLFLOW_RUN_ID`` and ends it. A run named there is a parent tag here and nothing else.
@@ -39,7 +39,7 @@ _HALF_MADE = re.compile(
 
 
 class TrackingError(VoxveilError):
-    """The tracking store cannot be reached or refuses what it is sent. Results are not affected."""
+    """The tracking store cannot be reached or rejects a request. Results are not affected."""
 
     exit_code = 1
 
@@ -71,9 +71,9 @@ class Tracker:
 
 
 def connect(store: Store) -> Tracker:
-    """Make contact: set the store up where it is new, and find or make the experiment.
+    """Connect to the store, initialize it if new, and find or create the experiment.
 
-    Eight processes may do so at once: a file lock serialises first contact with SQLite.
+    Eight processes may do so at once: a file lock serializes first contact with SQLite.
 
     Raises:
         MissingExtraError: MLflow is not installed.
@@ -111,7 +111,7 @@ def _make_database(path: Path) -> None:
 
 
 def common_tags(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the tags every run of ours carries: code version, DVC experiment, Kubeflow run, parent run."""
+    """Return the tags of every voxveil run: code version, DVC experiment, Kubeflow run, parent run."""
     env = os.environ if environ is None else environ
     tags = {
         "mlflow.source.name": "voxveil",

@@ -1,4 +1,4 @@
-"""Find a run by what a person calls it: files, a DVC experiment, or a run of an MLflow store."""
+"""Lookup of a run by name: files, a DVC experiment, or a run of an MLflow store."""
 
 from __future__ import annotations
 

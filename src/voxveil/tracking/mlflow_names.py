@@ -1,4 +1,4 @@
-"""What MLflow accepts as names and values, and what becomes of the rest."""
+"""Conversion of names and values to those that MLflow accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAG_LIMIT = 5000
 
 
 def mlflow_name(name: str) -> str:
-    """Return ``name`` with every sign MLflow refuses replaced by ``_uHEX_``, the same each time."""
+    """Return ``name`` with every character that MLflow rejects replaced by ``_uHEX_``."""
     return _REFUSED.sub(lambda match: f"_u{ord(match.group()):x}_", name)
 
 
@@ -43,7 +43,7 @@ def flat_params(content: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def short(text: str) -> str:
-    """Return ``text`` cut to what a tag holds, with a mark where something is missing."""
+    """Return ``text`` shortened to the length of a tag, with a mark for the missing part."""
     return text if len(text) <= _TAG_LIMIT else f"{text[: _TAG_LIMIT - 3]}..."
 
 

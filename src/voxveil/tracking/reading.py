@@ -1,4 +1,4 @@
-"""Contact with MLflow for looking, not for writing."""
+"""Read-only connection to MLflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["connect_to_read"]
 
 
 def connect_to_read(store: Store, sought: str) -> Tracker:
-    """Make contact; a database file that is not there is not made by looking for something in it.
+    """Connect for reading; a missing database file is not created.
 
     Args:
         store: Where to look.

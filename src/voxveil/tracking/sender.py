@@ -1,4 +1,4 @@
-"""The process behind :mod:`voxveil.tracking.stream`: lines of JSON in, an MLflow run out.
+"""The sender process of :mod:`voxveil.tracking.stream`: reads lines of JSON, writes an MLflow run.
 
 The first line describes the training, each further one is a point or the final status. Input
 that ends without a status means that the stage was killed.
@@ -28,7 +28,7 @@ Line = Mapping[str, Any]
 
 
 def main() -> int:
-    """Send what standard input tells, and say in one line what kept it from arriving."""
+    """Send the training read from standard input; report a failure in one line."""
     # Ctrl-C reaches the whole foreground group; the stage decides how the run ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
@@ -102,7 +102,7 @@ def _open(tracker: Tracker, training: Line) -> tuple[str, dict[str, int]]:
             tags={name: value for name, value in tags.items() if value},
             run_name=f"{training['stage']} {training['key']}".strip(),
         )
-        client.log_batch(run.info.run_id, params=[Param(*each) for each in training["params"].items()])
+        client.log_batch(run.info.run_id, params=[Param(*param) for param in training["params"].items()])
         return str(run.info.run_id), {}
 
 

@@ -1,4 +1,4 @@
-"""Where runs are tracked: resolved from the environment, without importing MLflow.
+"""The tracking store, resolved from the environment without importing MLflow.
 
 ``MLFLOW_TRACKING_URI`` and ``MLFLOW_EXPERIMENT_NAME`` win. The default is a SQLite file
 ``mlflow.db`` with artifacts in ``mlartifacts``, both in ``$DVC_ROOT`` so that an experiment
@@ -40,7 +40,7 @@ class Store:
 
     @property
     def lock(self) -> Path | None:
-        """File whose lock serialises writers of a SQLite store; None for a server."""
+        """File whose lock serializes writers of a SQLite store; None for a server."""
         return None if self.file is None else self.file.with_name(f"{self.file.name}.lock")
 
     @property

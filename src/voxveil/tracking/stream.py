@@ -1,4 +1,4 @@
-"""Stream a training curve to an MLflow run of its own, without ever holding the training up.
+"""Non-blocking streaming of a training curve to its own MLflow run.
 
 All of MLflow (its import, the set-up of a database, each request) happens in a process of its own,
 :mod:`voxveil.tracking.sender`, which is told of the training and of every point by lines of JSON. It
@@ -32,7 +32,7 @@ _PATIENCE = 300.0
 
 
 class Training(Protocol):
-    """What describes a training: a stage's context."""
+    """The facts of a training that are logged, taken from a stage's context."""
 
     @property
     def stage(self) -> str:
@@ -106,12 +106,12 @@ class _Sender:
         )
 
     def put(self, step: int, values: dict[str, float]) -> None:
-        """Send a point on its way; returns at once."""
+        """Queue a point for sending and return at once."""
         self._points += 1
         self._tell({"step": int(step), "time": int(time.time() * 1000), "values": dict(finite(values))})
 
     def finish(self, status: str) -> None:
-        """Tell the end of the run and wait a bounded time for it to arrive."""
+        """Send the end of the run and wait a bounded time for its arrival."""
         self._tell({"status": status})
         with suppress(OSError):
             self._pipe.close()

@@ -1,4 +1,4 @@
-"""MLflow's system metrics of a training: processor, memory, disk, network, and GPU where there is one."""
+"""MLflow's system metrics of a training: processor, memory, disk, network, and any GPU."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The one training loop, its checkpoints and curves."""
+"""The training loop of all models, its checkpoints and curves."""

@@ -1,4 +1,4 @@
-"""Checkpoints without pickle: tensors in safetensors, the step in JSON, both written atomically.
+"""Checkpoints as safetensors and JSON, written atomically and without pickle.
 
 Random state is not stored because there is none: what a step draws is keyed by (seed, step).
 """

@@ -1,4 +1,4 @@
-"""Is the GPU that a pod was given one that this PyTorch can use? Said in one line before any work.
+"""Check before any work that this PyTorch can use the pod's GPU.
 
 PyTorch falls back to the processor without a word where the driver is too old, and a node that costs
 dollars an hour then does what a laptop could.
@@ -24,7 +24,7 @@ _VERSION = Path("/proc/driver/nvidia/version")
 
 
 def require_gpu(environ: Mapping[str, str] | None = None) -> None:
-    """Refuse to work on the processor where a GPU was given, and on a GPU that is too old.
+    """Raise an error if a GPU was assigned but is not usable, or is too old.
 
     NVIDIA's device plugin names the GPUs of a pod in ``NVIDIA_VISIBLE_DEVICES``; without it there is none.
 

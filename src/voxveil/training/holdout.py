@@ -1,4 +1,4 @@
-"""Speakers held out of training, for honest figures on unseen voices."""
+"""Held-out speakers for validation on unseen voices."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class TrainingError(VoxveilError):
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train.
+    """Parameters of a training.
 
     Attributes:
         name: For progress and messages, e.g. ``train_pitch[dp]``.
@@ -117,7 +117,7 @@ def fit(
     """Train ``model`` and return its curve.
 
     Args:
-        model: Every trained parameter; already initialised from a seed (:func:`seeded`).
+        model: Every trained parameter; already initialized from a seed (:func:`seeded`).
         loss_of_step: Maps a step to (scalar loss, further values for the curve); draws its batch from
             ``voxveil.runtime.seeding.stream(seed, ..., step)``, takes its rows of it (``ranks.share``),
             and gives loss and values of the whole batch (``ranks.joint_mean`` and its like).

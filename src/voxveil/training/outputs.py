@@ -1,4 +1,4 @@
-"""What every training stage leaves: weights, what rebuilds the model, its curve and flat metrics."""
+"""Outputs of every training stage: weights, model description, curve and metrics."""
 
 from __future__ import annotations
 

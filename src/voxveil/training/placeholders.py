@@ -1,4 +1,4 @@
-"""What importing SpeechBrain leaves behind."""
+"""Removal of placeholder modules that importing SpeechBrain leaves in ``sys.modules``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["remove_placeholders"]
 
 
 def remove_placeholders() -> None:
-    """Take SpeechBrain's place-holders for renamed modules out of ``sys.modules``; call it after an import.
+    """Remove SpeechBrain's placeholders for renamed modules from ``sys.modules``; call it after an import.
 
     They raise ImportError when anybody walking over all modules asks for an attribute (inspect does, and so
     does Hypothesis).

@@ -1,4 +1,4 @@
-"""Several processes train one model: each takes its share of a step's batch.
+"""Data-parallel training: every process takes its share of a step's batch.
 
 A step gives the same on one process and on N, up to rounding: what a loss adds up over its batch is added up
 over the processes (:func:`total`), batch norm takes its statistics from the whole batch, and gradients are
@@ -50,17 +50,17 @@ def count() -> int:
 
 
 def rank() -> int:
-    """Return this process's place among them, from 0."""
+    """Return this process's rank, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def is_first() -> bool:
-    """Tell whether this is the process that writes and reports."""
+    """Return whether this process writes and reports."""
     return rank() == 0
 
 
 def key() -> tuple[str | int, ...]:
-    """Return what this process adds to the key of a stream it must not share; the first adds nothing."""
+    """Return this process's suffix for keys of random streams that differ by process; empty for the first."""
     return () if is_first() else ("rank", rank())
 
 
@@ -81,8 +81,8 @@ class _Total(torch.autograd.Function):
     """Sum over the processes; each of them goes on with it, so each one's gradient counts."""
 
     @staticmethod
-    def forward(ctx: Any, own: torch.Tensor) -> torch.Tensor:
-        result = own.clone()
+    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
+        result = value.clone()
         dist.all_reduce(result)
         return result
 
@@ -93,59 +93,59 @@ class _Total(torch.autograd.Function):
         return result
 
 
-def total(own: torch.Tensor) -> torch.Tensor:
-    """Return the sum of ``own`` over the processes, with its gradient."""
+def total(value: torch.Tensor) -> torch.Tensor:
+    """Return the sum of ``value`` over the processes, with its gradient."""
     if count() == 1:
-        return own
-    result: torch.Tensor = _Total.apply(own)
+        return value
+    result: torch.Tensor = _Total.apply(value)
     return result
 
 
-def joint_mean(own: torch.Tensor, weight: torch.Tensor | float) -> torch.Tensor:
+def joint_mean(value: torch.Tensor, weight: torch.Tensor | float) -> torch.Tensor:
     """Return the mean over the whole batch.
 
     Args:
-        own: () mean over this process's share.
+        value: () mean over this process's share.
         weight: What that share counts: its rows or frames, above 0.
     """
     if count() == 1:
-        return own
-    counted = torch.as_tensor(weight, dtype=own.dtype, device=own.device)
-    return total(own * counted) / total(counted)
+        return value
+    counted = torch.as_tensor(weight, dtype=value.dtype, device=value.device)
+    return total(value * counted) / total(counted)
 
 
-def joint_norm(own: torch.Tensor) -> torch.Tensor:
+def joint_norm(value: torch.Tensor) -> torch.Tensor:
     """Return the Euclidean norm over the whole batch, given that of this process's share."""
     # The root has no gradient at 0.
-    return own if count() == 1 else total(own.square()).clamp_min(1e-30).sqrt()
+    return value if count() == 1 else total(value.square()).clamp_min(1e-30).sqrt()
 
 
 def agreed(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the first process's values: what decides how training goes on must be one and the same."""
+    """Return the first process's values, so that all processes decide alike."""
     if count() == 1:
         return dict(values)
     names = sorted(values)
-    told = torch.tensor([values[name] for name in names], dtype=torch.float64, device=_where())
-    dist.broadcast(told, 0)
-    return dict(zip(names, told.tolist(), strict=True))
+    broadcast = torch.tensor([values[name] for name in names], dtype=torch.float64, device=_where())
+    dist.broadcast(broadcast, 0)
+    return dict(zip(names, broadcast.tolist(), strict=True))
 
 
 def barrier() -> None:
-    """Wait until every process has come here."""
+    """Wait until every process has reached this call."""
     if count() > 1:
         dist.barrier()
 
 
 @contextmanager
-def joined(place: int, processes: int) -> Iterator[None]:
+def joined(local_rank: int, processes: int) -> Iterator[None]:
     """Train together with the other processes that torchrun started, on a GPU each, or on the CPU.
 
     Args:
-        place: Of this process on this machine, which is also its GPU.
+        local_rank: Of this process on this machine, which is also its GPU.
         processes: How many there are.
     """
     if torch.cuda.is_available():
-        where = torch.device("cuda", place)
+        where = torch.device("cuda", local_rank)
         torch.cuda.set_device(where)
         dist.init_process_group("nccl", timeout=_PATIENCE, device_id=where)
     else:
@@ -184,7 +184,7 @@ def joint_batch_norm(model: nn.Module) -> Iterator[None]:
 
     PyTorch's SyncBatchNorm does so on GPUs only.
     """
-    layers = [] if count() == 1 else [each for each in model.modules() if isinstance(each, _BatchNorm)]
+    layers = [] if count() == 1 else [module for module in model.modules() if isinstance(module, _BatchNorm)]
     for layer in layers:
         layer.forward = partial(_batch_norm, layer)  # type: ignore[method-assign]
     try:
@@ -200,8 +200,8 @@ def _batch_norm(layer: _BatchNorm, given: torch.Tensor) -> torch.Tensor:
     values = given.float()
     over = [axis for axis in range(values.ndim) if axis != 1]
     shape = [-1 if axis == 1 else 1 for axis in range(values.ndim)]
-    own = values.new_full((1,), values.numel() / values.shape[1])
-    sums = total(torch.cat([values.sum(over), own]))
+    rows = values.new_full((1,), values.numel() / values.shape[1])
+    sums = total(torch.cat([values.sum(over), rows]))
     number = sums[-1]
     mean = sums[:-1] / number
     centred = values - mean.view(shape)

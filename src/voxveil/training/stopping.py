@@ -1,4 +1,4 @@
-"""Early stopping: keep the weights that did best on held-out speech, and end when nothing improves."""
+"""Early stopping: keeps the best weights on held-out speech and ends when nothing improves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EarlyStopping:
         return self._path is not None
 
     def resume(self, curve: Sequence[Mapping[str, float]]) -> None:
-        """Read off a curve what had been seen when it was saved."""
+        """Restore the state from a saved curve."""
         for point in curve:
             self._judge(point[self._judged], int(point["step"]))
 

@@ -1,1 +1,1 @@
-"""Utility: what a recogniser still understands of the released speech."""
+"""Utility of released speech: word and phone error rates, intelligibility, pitch correlation."""

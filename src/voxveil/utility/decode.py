@@ -1,4 +1,4 @@
-"""Phones from frame posteriors: the best path through a loop of all phones.
+"""Viterbi decoding of phones from frame posteriors, through a loop of all phones.
 
 Frame by frame the likeliest phone flickers, and every flicker would count as an insertion. A phone
 loop in which a phone lasts d frames on average (it goes on with probability 1 - 1/d, and any other

@@ -1,6 +1,6 @@
-"""Is speech understood? Word errors against what was said, and against what somebody else said.
+"""Intelligibility test: word errors against the true transcript and against permuted transcripts.
 
-A recogniser with a language model makes words of any noise. Against permuted transcripts it gets
+A recognizer with a language model makes words of any noise. Against permuted transcripts it gets
 the rate of a guess; speech counts as understood only where errors are few and far below that.
 """
 
@@ -27,17 +27,17 @@ PERMUTATIONS = 10
 
 
 def permuted_edits(
-    said: Mapping[str, Sequence[str]], heard: Mapping[str, Sequence[str]], seed: int
+    said: Mapping[str, Sequence[str]], recognized: Mapping[str, Sequence[str]], seed: int
 ) -> list[Edits]:
     """Return the errors of every utterance against transcripts of other utterances.
 
     Args:
         said: Reference words by utterance, at least two utterances.
-        heard: Recognised words of the same utterances.
+        recognized: Recognized words of the same utterances.
         seed: The run's seed.
     """
     names = sorted(said)
-    if set(heard) != set(names):
+    if set(recognized) != set(names):
         raise InputError("intelligibility: what was said and what was heard are of different utterances")
     if len(names) < 2:
         raise InputError("intelligibility: permuted transcripts need at least 2 utterances")
@@ -45,22 +45,22 @@ def permuted_edits(
     for draw in range(PERMUTATIONS):
         order = stream(seed, "intelligibility", draw).permutation(len(names))
         # Everybody gets the transcript of the next in a random round, so nobody their own.
-        for place, index in enumerate(order):
-            other = names[order[(place + 1) % len(order)]]
-            found.append(count_edits(said[other], heard[names[index]]))
+        for position, index in enumerate(order):
+            other = names[order[(position + 1) % len(order)]]
+            found.append(count_edits(said[other], recognized[names[index]]))
     return found
 
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Whether speech counts as understood, and why."""
+    """Whether speech counts as intelligible, with the reason."""
 
     understood: bool
     reason: str
 
 
 def understood(rate: ErrorRate, permuted: float) -> _Verdict:
-    """Judge speech by its word errors.
+    """Return whether speech is intelligible by its word errors.
 
     Args:
         rate: Word errors with their interval over speakers.

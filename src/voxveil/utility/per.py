@@ -1,4 +1,4 @@
-"""An error rate over a corpus: all errors over all reference tokens, with an interval over speakers."""
+"""Error rate over a corpus (all errors / all reference tokens), with an interval over speakers."""
 
 from __future__ import annotations
 

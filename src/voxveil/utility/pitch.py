@@ -1,4 +1,4 @@
-"""What is left of the intonation: correlation of the F0 before and after."""
+"""Pitch correlation: Pearson correlation of the F0 before and after anonymization."""
 
 from __future__ import annotations
 
@@ -76,4 +76,4 @@ def mean_correlation(
 def evenly(items: Sequence[Any], most: int) -> list[Any]:
     """Return at most ``most`` items spread evenly over all, in their order."""
     count = min(most, len(items))
-    return [items[place * len(items) // count] for place in range(count)]
+    return [items[index * len(items) // count] for index in range(count)]

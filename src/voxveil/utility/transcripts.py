@@ -1,14 +1,14 @@
-"""One spelling for references and hypotheses, so that only what was said is compared."""
+"""Normalization of transcripts before reference and hypothesis are compared."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-__all__ = ["NORMALISATION", "normalize_words"]
+__all__ = ["NORMALIZATION", "normalize_words"]
 
 #: What is done to both sides before they are compared.
-NORMALISATION = "NFKC, lower case, punctuation removed, apostrophes inside words kept; both sides alike"
+NORMALIZATION = "NFKC, lower case, punctuation removed, apostrophes inside words kept; both sides alike"
 
 _APOSTROPHES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "`": "'"})
 _NOT_WORD = re.compile(r"[^\w']|_")

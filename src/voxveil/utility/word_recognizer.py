@@ -1,6 +1,6 @@
-"""Words from speech: PocketSphinx with the 16 kHz English model, dictionary and trigram of its package.
+"""Word recognition by PocketSphinx with the 16 kHz English model, dictionary and trigram of its package.
 
-A weak recogniser by today's standards, and the same one for everybody, offline: about 29 % of the
+A weak recognizer by today's standards, and the same one for everybody, offline: about 29 % of the
 words of clean LibriSpeech come out wrong. Its rate compares systems; it is not what people hear.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["WordRecognizer", "recognizer_name", "words_in"]
 
 
 class WordRecognizer:
-    """A loaded recogniser; what it hears does not depend on what it heard before.
+    """A loaded recognizer; a result does not depend on earlier utterances.
 
     Raises:
         MissingExtraError: PocketSphinx is not installed.
@@ -45,7 +45,7 @@ class WordRecognizer:
 
 
 def recognizer_name() -> str:
-    """Return what recognises the words, with its version."""
+    """Return the name and version of the word recognizer."""
     pocketsphinx_module()
     return f"pocketsphinx {version('pocketsphinx')}, en-us model and trigram of its package"
 

@@ -168,7 +168,7 @@ def test_beam_search_is_the_literal_one(seed: int, weight: float) -> None:
     audio = np.random.default_rng(seed).normal(0, 0.1, 3 * 640).astype(np.float32)
     with torch.inference_mode():
         mel, frames = centred_mel(torch.from_numpy(audio)[None], torch.tensor([len(audio)]))
-        encoded, lengths = network.encode(network.normalised(mel, frames), frames)
+        encoded, lengths = network.encode(network.normalized(mel, frames), frames)
         assert encoded.shape[1] == int(lengths) == encoded_frames(frame_count(len(audio))) == 4
         best = literal_search(network, encoded, 4, weight)
     assert recognizer.transcribe(audio, beam=4, ctc_weight=weight) == recognizer.tokens.decode(best)

@@ -48,7 +48,7 @@ def test_the_level_does_not_matter() -> None:
 
 def test_the_normalised_difference_is_literal() -> None:
     frames = np.random.default_rng(1).normal(0, 1, (2, pyin.FRAME))
-    found = pyin._normalised_difference(frames)
+    found = pyin._normalized_difference(frames)
     window = pyin._WINDOW
     for frame, row in zip(frames, found, strict=True):
         difference = [
@@ -66,11 +66,11 @@ def test_candidates_are_those_of_a_sum_over_thresholds() -> None:
     frames = np.stack(
         [pulses(130.0)[:1024] + np.random.default_rng(s).normal(0, 0.05, 1024) for s in range(3)]
     )
-    normalised = pyin._normalised_difference(frames)
-    found = pyin._probabilities(normalised)
+    normalized = pyin._normalized_difference(frames)
+    found = pyin._probabilities(normalized)
     edges = np.linspace(0, 1, 20_001)
     prior = np.diff(beta(2, 18).cdf(edges))
-    for row, observed in zip(normalised, found, strict=True):
+    for row, observed in zip(normalized, found, strict=True):
         lags = [
             lag
             for lag in range(pyin._SHORTEST, pyin._LONGEST)

@@ -1,4 +1,4 @@
-"""Factorised layers and the acoustic model around them."""
+"""Factorized layers and the acoustic model around them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_plain_files(tmp_path):
     assert sorted(found.scores.nontarget) == [-0.2, 0.1]
     assert found.scores.n_speakers == 2
     assert found.ranks is not None and found.ranks.scores.tolist() == [[0.9, 0.1], [-0.2, 1.5]]
-    assert found.ranks.own.tolist() == [0, 1]
+    assert found.ranks.speaker_index.tolist() == [0, 1]
 
 
 def test_gzip_by_content(tmp_path):

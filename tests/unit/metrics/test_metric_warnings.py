@@ -50,8 +50,8 @@ def test_eer_hides_evidence_judged_by_what_chance_reads():
     given = attack(0.0)
     wide = given.scores.copy()
     rows = np.arange(wide.shape[0])
-    wide[rows, given.own] = 3 * rng.normal(size=rows.size)
-    leaky = RankSet(wide, given.own, given.speakers)
+    wide[rows, given.speaker_index] = 3 * rng.normal(size=rows.size)
+    leaky = RankSet(wide, given.speaker_index, given.speakers)
     assert "chance reads up to" in codes(leaky.pairs(), leaky, 100)["eer_hides_evidence"]
     assert "eer_hides_evidence" not in codes(given.pairs(), given, 100)
 

@@ -65,23 +65,23 @@ def test_ranks_within_a_sex_are_literal() -> None:
     within = ranks_within_sex(ranks, SEX_OF)
     for sex, part in within.items():
         columns = [n for n, name in enumerate(NAMES) if SEX_OF[name] == sex]
-        rows = [i for i, n in enumerate(ranks.own) if n in columns]
+        rows = [i for i, n in enumerate(ranks.speaker_index) if n in columns]
         assert part.speakers == tuple(NAMES[n] for n in columns)
         for row, i in zip(part.scores, rows, strict=True):
             assert row.tolist() == ranks.scores[i, columns].tolist()
-        assert [part.speakers[n] for n in part.own] == [NAMES[ranks.own[i]] for i in rows]
+        assert [part.speakers[n] for n in part.speaker_index] == [NAMES[ranks.speaker_index[i]] for i in rows]
     assert ranks_within_sex(ranks, {**SEX_OF, **dict.fromkeys(NAMES[1::2], "F"), "s1": "M"})["M"] is None
 
 
 def literal_sex(ranks: RankSet) -> float:
     """Return the share of inputs whose own sex scores higher on average, themselves left out."""
     right = 0.0
-    for row, own in zip(ranks.scores, ranks.own, strict=True):
+    for row, own in zip(ranks.scores, ranks.speaker_index, strict=True):
         same = [row[n] for n in range(8) if n != own and n % 2 == own % 2]
         other = [row[n] for n in range(8) if n % 2 != own % 2]
         gap = np.mean(same) - np.mean(other)
         right += 1.0 if gap > 0 else 0.5 if gap == 0 else 0.0
-    return 100 * right / len(ranks.own)
+    return 100 * right / len(ranks.speaker_index)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.7, 3.0])
@@ -97,7 +97,7 @@ def test_disclosure_of_sex_is_literal(shift: float) -> None:
 
 
 def test_the_own_score_does_not_tell_sex() -> None:
-    """Who is recognised perfectly, but for nothing that their sex shares, discloses no sex."""
+    """Who is recognized perfectly, but for nothing that their sex shares, discloses no sex."""
     found = sex_disclosure(drawn(0.0, own_shift=50.0), SEX_OF, replicates=50, seed=1)
     low, high = found["correct"]["null95"]
     assert low <= found["correct"]["value"] <= high

@@ -86,7 +86,7 @@ def test_utility_is_what_is_not_wrong(chain: Path, tmp_path: Path) -> None:
     assert found["anon/u_asr"]["interval95"] == pytest.approx([100 - high, 100 - low])
     assert found["anon/published"]["value"] == 94.69
     content = read_json(tmp_path / "out/results.json")
-    assert any("No words were recognised" in warning for warning in content["warnings"])
+    assert any("No words were recognized" in warning for warning in content["warnings"])
     assert cells(tmp_path / "out", 4)["anon"] == "not measured"
 
 

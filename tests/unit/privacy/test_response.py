@@ -1,4 +1,4 @@
-"""k-ary randomised response: its exact law, its loss, and what it refuses."""
+"""k-ary randomized response: its exact law, its loss, and what it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit passes randomised response and catches one with half the noise."""
+"""The audit passes randomized response and catches one with half the noise."""
 
 from __future__ import annotations
 

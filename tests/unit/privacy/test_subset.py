@@ -118,7 +118,7 @@ def test_the_size_passes_the_most_and_stays_below_the_channel_bound(epsilon: flo
     passed = passed_information(epsilon, count, size)
     assert all(passed >= passed_information(epsilon, count, other) for other in range(1, count))
     assert 0 < passed <= channel_information(epsilon) * (1 + 1e-9)
-    # Randomised response is the subset of one.
+    # Randomized response is the subset of one.
     q = math.exp(epsilon) / (math.exp(epsilon) + count - 1)
     literal = math.log(count) + q * math.log(q)
     literal += (1 - q) * math.log((1 - q) / (count - 1))

@@ -46,7 +46,7 @@ def test_the_epsilon_of_a_rho_holds_for_a_gaussian_and_is_hardly_too_large(rho: 
 
 
 def test_a_pure_epsilon_is_half_its_square() -> None:
-    """The Renyi divergences of randomised response, the worst pair of a pure epsilon, stay below."""
+    """The Renyi divergences of randomized response, the worst pair of a pure epsilon, stay below."""
     for epsilon in (0.1, 1.0, 5.0):
         p = math.exp(epsilon) / (1 + math.exp(epsilon))
         for alpha in (1.5, 2.0, 10.0):

@@ -60,7 +60,7 @@ def test_normalisation_constants_are_undone() -> None:
     network = model()
     with torch.inference_mode():
         plain, _ = network(*inputs(1, 20))
-        network.normalise_by(np.full(80, -5.0, np.float32), np.full(80, 2.0, np.float32))
+        network.normalize_by(np.full(80, -5.0, np.float32), np.full(80, 2.0, np.float32))
         mel, _ = network.predict(*inputs(1, 20))
     torch.testing.assert_close(mel, 2.0 * plain - 5.0)
 

@@ -89,7 +89,7 @@ def test_envelope_rows_are_weights() -> None:
 
 def test_stored_and_read_back(tmp_path: Path) -> None:
     vocoder = trained_like()
-    vocoder.normalise_by(np.full(80, -3.0, np.float32), np.full(80, 2.0, np.float32))
+    vocoder.normalize_by(np.full(80, -3.0, np.float32), np.full(80, 2.0, np.float32))
     write_trained(tmp_path, vocoder, vocoder.describe(), [], {})
     with torch.inference_mode():
         torch.testing.assert_close(Vocoder.load(tmp_path)(*inputs(999)), vocoder(*inputs(999)))

@@ -117,14 +117,14 @@ def identify(
     steps = stopping.restore()
     tested = _Judged(read, split.labelled(split.test), where)
     rights = {"network": tested.right(model), "statistics": _right(items, kept, held, tested, describe)}
-    counted = max(rights, key=lambda each: int(rights[each].sum()))
+    counted = max(rights, key=lambda attacker: int(rights[attacker].sum()))
     classes = len(split.speakers)
     return AsiResult(
         np.bincount(tested.labels[rights[counted]], minlength=classes).astype(np.int64),
         np.bincount(tested.labels, minlength=classes).astype(np.int64),
         steps,
         curve,
-        hits_by_attacker={each: int(right.sum()) for each, right in rights.items()},
+        hits_by_attacker={attacker: int(right.sum()) for attacker, right in rights.items()},
     )
 
 
@@ -199,19 +199,19 @@ class _Judged:
         return [describe(row) for row in self._rows]
 
     def right(self, model: AsiNetwork) -> NDArray[np.bool_]:
-        """Return which utterances are named rightly."""
+        """Return which utterances are identified correctly."""
         return np.asarray(self.posteriors(model).argmax(dim=1).numpy() == self.labels)
 
     def figures(self, model: AsiNetwork) -> dict[str, float]:
-        """Return loss (nat), accuracy, and 1 - the mean reciprocal rank of the right speaker.
+        """Return loss (nat), accuracy, and 1 - the mean reciprocal rank of the true speaker.
 
         The last one judges: a network that knows its training utterances by heart is so sure of itself that
         its loss grows while it ranks better, and accuracy counts too few utterances.
         """
         posteriors, labels = self.posteriors(model), torch.from_numpy(self.labels)
-        own = posteriors.gather(1, labels[:, None])
+        true_class = posteriors.gather(1, labels[:, None])
         # Among equals in the middle, so that a constant network ranks as chance does.
-        ranks = 0.5 + 0.5 * ((posteriors > own).sum(dim=1) + (posteriors >= own).sum(dim=1))
+        ranks = 0.5 + 0.5 * ((posteriors > true_class).sum(dim=1) + (posteriors >= true_class).sum(dim=1))
         return {
             "validation_accuracy": float((posteriors.argmax(dim=1) == labels).float().mean()),
             "validation_loss": float(functional.nll_loss(posteriors, labels)),
@@ -240,7 +240,7 @@ def _drawn(count: int, batch: int, step: int, seed: int, name: str) -> list[tupl
     """Return (utterance, pass) of each row of a step: every pass takes each utterance once, shuffled."""
     places = range(step * batch, (step + 1) * batch)
     orders = {p: stream(seed, name, "order", p).permutation(count) for p in {i // count for i in places}}
-    return [(int(orders[place // count][place % count]), place // count) for place in places]
+    return [(int(orders[position // count][position % count]), position // count) for position in places]
 
 
 def _crop(value: NDArray[np.float32], frames: int, rng: np.random.Generator) -> NDArray[np.float32]:

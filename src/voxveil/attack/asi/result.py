@@ -1,4 +1,4 @@
-"""What an identification attack found, with its interval."""
+"""Result of a speaker identification attack, with its interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIDE = 0.025
 
 @dataclass(frozen=True)
 class AsiResult:
-    """Hits of a closed-set attack on S speakers.
+    """Correct identifications of a closed-set attack on S speakers.
 
     Attributes:
         speaker_hits: (S,) test trials of each speaker that named the speaker.

@@ -1,4 +1,4 @@
-"""Which utterances an identification attack learns from, stops by and is tested on."""
+"""Training, validation and test utterances of a speaker identification attack."""
 
 from __future__ import annotations
 

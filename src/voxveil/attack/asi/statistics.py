@@ -1,4 +1,4 @@
-"""Speaker identification without a network: statistics of an utterance, Gaussian classes of one covariance.
+"""Speaker identification by utterance statistics: Gaussian classes with a shared covariance.
 
 Where each speaker has a handful of utterances a network learns them by heart, and its failure on others
 passes for privacy. Means and deviations with a shrunk covariance (linear discriminant analysis; Ledoit and
@@ -32,7 +32,7 @@ def utterance_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def pitch_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return (8,) mean, deviation and five quantiles of the pitch where there is one, and the share voiced.
+    """Return (8,) mean, deviation and five quantiles of voiced pitch, and the share of voiced frames.
 
     Args:
         features: (K, 2) pitch and voicing, the result of
@@ -40,14 +40,14 @@ def pitch_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
     """
     value = np.asarray(features, np.float64)
     pitch, voicing = value[:, 0], value[:, 1]
-    heard = pitch[voicing >= _VOICED]
-    if not len(heard):
-        heard = pitch
-    return np.array([heard.mean(), heard.std(), *np.quantile(heard, _QUANTILES), voicing.mean()])
+    voiced = pitch[voicing >= _VOICED]
+    if not len(voiced):
+        voiced = pitch
+    return np.array([voiced.mean(), voiced.std(), *np.quantile(voiced, _QUANTILES), voicing.mean()])
 
 
 class StatisticsClassifier:
-    """Names the class whose mean is nearest by the covariance within classes.
+    """Classifies by Mahalanobis distance to the class means, with the within-class covariance.
 
     Args:
         vectors: (n, D) statistics of training utterances, every class among them.

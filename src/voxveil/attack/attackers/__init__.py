@@ -1,1 +1,1 @@
-"""The attackers: one kind a module, one registry."""
+"""Attackers, one module per kind, and their registry."""

@@ -1,4 +1,4 @@
-"""Attackers that map a clip to a vector and compare by LDA, length normalisation and PLDA.
+"""Attackers that embed a clip and compare embeddings by LDA, length normalization and PLDA.
 
 One class for all; what differs is the front end: an x-vector network, prosody, or WavLM.
 """

@@ -1,4 +1,4 @@
-"""Attackers that count: how often a speaker uses each pitch, and each kind of sound.
+"""Histogram attackers: relative frequencies of F0 values and of codebook entries.
 
 Both compare by Euclidean distance and know no network. The F0 histogram learns nothing, so its
 original- and its anonymized-trained version are the same; the phone histogram learns its codebook.
@@ -86,7 +86,7 @@ class F0HistogramAttacker:
 
 @dataclass(frozen=True)
 class PhoneHistogramAttacker:
-    """How often a speaker uses each entry of a codebook of sounds.
+    """Relative frequency of each entry of a codebook of cepstra.
 
     An energy threshold finds speech; its frames are cut into 20 segments of equal length, the square roots
     of each segment's histogram (Hellinger) are averaged. So a sound that is used everywhere counts more
@@ -113,7 +113,7 @@ class PhoneHistogramAttacker:
     def train(
         cls, speech: Speech, params: TrainAttackerParams, *, training: str, seed: int
     ) -> PhoneHistogramAttacker:
-        """Make a codebook of the cepstra of public speech."""
+        """Fit the codebook to cepstra of public speech."""
         frames = np.concatenate([speech_cepstra(audio, name) for name, audio in training_clips(speech)])
         codes = fit_codebook(frames, params.codebook, seed, at_most=_CODEBOOK_FRAMES)
         return cls(speech.speakers, training, codes)

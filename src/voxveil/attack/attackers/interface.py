@@ -1,4 +1,4 @@
-"""One interface for every attacker: train, embed, score.
+"""The interface of all attackers: train, embed, score.
 
 An attacker turns an utterance into a vector, and its back end compares vectors with enrolments. The
 scenario is decided by what it was trained on and what is enrolled, never by the attacker.
@@ -33,7 +33,7 @@ Embeddings = Mapping[str, Vector]
 
 
 class Attacker(Protocol):
-    """What an adversary can do once trained."""
+    """A trained attacker: it embeds clips, and a back end compares the embeddings."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Attacker(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """How its vectors are compared."""
+        """Scoring back end of its embeddings."""
 
     def embed(self, audio: NDArray[np.float32], name: str) -> Vector:
         """Return the (E,) vector of a 16 kHz clip called ``name``."""
@@ -60,7 +60,7 @@ class Attacker(Protocol):
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a row of results must say about the attack it comes from.
+    """Conditions of an attack, stated in every row of its results.
 
     Attributes:
         attacker: E.g. ``ecapa``.
@@ -129,11 +129,11 @@ def score_trials(
     """
     compare = backend or Cosine()
     places: dict[str, list[int]] = {}
-    for place, (enrolment, _) in enumerate(pairs):
-        places.setdefault(enrolment, []).append(place)
+    for trial, (enrolment, _) in enumerate(pairs):
+        places.setdefault(enrolment, []).append(trial)
     scores = np.empty(len(pairs))
     for enrolment, where in places.items():
-        inputs = _stacked(embeddings, (pairs[place][1] for place in where))
+        inputs = _stacked(embeddings, (pairs[trial][1] for trial in where))
         scores[where] = compare.matrix(inputs, [_stacked(embeddings, enrolments[enrolment])])[:, 0]
     return scores
 

@@ -1,4 +1,4 @@
-"""The prosody embedding: how somebody speaks, with nothing of how their voice sounds.
+"""The prosody embedding: F0, energy and rhythm of an utterance, without its spectrum.
 
 40 numbers of an utterance, of three kinds: F0 (pYIN), energy and rhythm. What of them tells public
 speakers apart is learnt (LDA and PLDA), so this is the library's own non-timbral attacker; it is no
@@ -39,7 +39,7 @@ class Prosody:
         return prosody_vector(audio, name)
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write ``model.json``; there is nothing else to store."""
+        """Write ``model.json``, the only file."""
         write_json(Path(folder) / "model.json", {"format": 1, **facts})
 
 
@@ -71,8 +71,8 @@ def _f0(pitches: NDArray[np.int64]) -> FloatArray:
     movement = [float(np.abs(steps).mean()), float(steps.std())] if len(steps) else [0.0, 0.0]
     contour = np.interp(np.linspace(voiced[0], voiced[-1], 64), voiced, tones)
     waves = np.cos(np.pi * np.arange(1, _CONTOUR + 1)[:, None] * (np.arange(64) + 0.5) / 64)
-    place = (voiced - voiced.mean()) / _RATE
-    slope = float(place @ tones / max(float(place @ place), 1e-9))
+    time = (voiced - voiced.mean()) / _RATE
+    slope = float(time @ tones / max(float(time @ time), 1e-9))
     spread = float(np.ptp(np.quantile(tones, [0.05, 0.95])))
     kept = [tones.mean(), tones.std(), *np.quantile(tones, _SHARES), *movement, slope, spread]
     return np.array([*kept, *(waves @ (contour - contour.mean()) / 64)])
@@ -80,10 +80,10 @@ def _f0(pitches: NDArray[np.int64]) -> FloatArray:
 
 def _energy(level: FloatArray, speech: NDArray[np.bool_]) -> FloatArray:
     """Return deviation, quantiles and movement of the level of speech, in dB below its loudest."""
-    spoken = level[speech] - level.max()
+    speech_level = level[speech] - level.max()
     steps = np.diff(level)[speech[1:] & speech[:-1]]
     movement = [float(np.abs(steps).mean()), float(steps.std())] if len(steps) else [0.0, 0.0]
-    return np.array([spoken.mean(), spoken.std(), *np.quantile(spoken, _SHARES), *movement])
+    return np.array([speech_level.mean(), speech_level.std(), *np.quantile(speech_level, _SHARES), *movement])
 
 
 def _rhythm(voiced: NDArray[np.bool_], level: FloatArray, speech: NDArray[np.bool_]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Every kind of attacker by name: train one, load one, find those of a folder.
+"""Registry of attackers by name: train one, load one, list those of a folder.
 
 An attacker lies in a folder of its own whose ``model.json`` says which kind it is. Further seeds of a
 kind lie beside it (``ecapa``, ``ecapa.seed2``); the strongest counts.
@@ -34,11 +34,11 @@ __all__ = [
 #: What each kind is, in one line.
 KINDS = {
     "ecapa": "ECAPA-TDNN, cosine",
-    "xvector_plda": "x-vector, LDA, length normalisation, PLDA",
+    "xvector_plda": "x-vector, LDA, length normalization, PLDA",
     "f0_histogram": "F0 histogram (pYIN), Euclidean distance",
     "phone_histogram": "histogram of a codebook of sounds, Euclidean distance",
-    "prosody": "F0, energy and rhythm, LDA, length normalisation, PLDA",
-    "wavlm": "WavLM features (mean, deviation), LDA, length normalisation, PLDA",
+    "prosody": "F0, energy and rhythm, LDA, length normalization, PLDA",
+    "wavlm": "WavLM features (mean, deviation), LDA, length normalization, PLDA",
     "wavlm_ecapa": "WavLM features, ECAPA-TDNN, cosine",
 }
 #: Kinds that a seed changes.
@@ -47,7 +47,7 @@ _SEEDED = ("ecapa", "xvector_plda", "phone_histogram", "wavlm_ecapa")
 
 @dataclass(frozen=True)
 class TrainedAttacker:
-    """An attacker and how its training went.
+    """A trained attacker with its training curve.
 
     Attributes:
         attacker: Ready to embed.
@@ -207,7 +207,7 @@ def attacker_folder(kind: str, number: int = 1) -> str:
 
 
 def seeds_of(kind: str, wanted: int) -> Iterable[int]:
-    """Return the seeds to train: one where a seed changes nothing."""
+    """Return the seeds to train with; a single one for a deterministic attacker."""
     return range(1, (wanted if kind in _SEEDED else 1) + 1)
 
 

@@ -1,4 +1,4 @@
-"""The x-vector front end: a trained network whose embeddings PLDA compares."""
+"""The x-vector front end of the PLDA attacker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of an attack on somebody's speech, as text."""
+"""The results of attacks on external speech as text tables."""
 
 from __future__ import annotations
 

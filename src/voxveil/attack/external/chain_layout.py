@@ -1,4 +1,4 @@
-"""The outputs of a finished chain as test sets, one for each system that was released."""
+"""Outputs of a finished pipeline as test sets, one per released system."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def open_chain_outputs(folder: Path, systems: Sequence[str] = ()) -> External:
     for part in (public, private):
         require_done(part, part.name)
     original, original_train = Split(private / "private"), Split(public / "attacker")
-    there = sorted(path for path in (folder / "anonymize").iterdir() if path.is_dir())
-    known = [path.name for path in there if not _passes_through(path / "released", original)]
+    systems_found = sorted(path for path in (folder / "anonymize").iterdir() if path.is_dir())
+    known = [path.name for path in systems_found if not _passes_through(path / "released", original)]
     missing = [name for name in systems if name not in known]
     if missing or not known:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Judge the attacks on one test set, for ``voxveil attack`` and for a pipeline's task. Needs no torch."""
+"""Evaluation of the attacks on one test set, for ``voxveil attack`` and the pipeline. Needs no torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def judge_set(
     options: SuiteOptions,
     keep: Keep,
 ) -> dict[str, Any]:
-    """Evaluate every attack on a set and return what is shown of them.
+    """Evaluate every attack on a set and return the results.
 
     Args:
         name: Of the set.

@@ -1,4 +1,4 @@
-"""Find enrolment, trials and training speech in a folder of anybody's.
+"""Discovery of enrolment, trials and training speech in an external folder.
 
 Four layouts, told apart by what is there:
 
@@ -50,7 +50,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True)
 class _Folder:
-    """A data folder by what its name says."""
+    """A data folder with the fields of its name."""
 
     path: Path
     set: str
@@ -69,7 +69,7 @@ def find_external(
     original_train: Path | None = None,
     systems: Sequence[str] = (),
 ) -> External:
-    """Find what an attack needs.
+    """Find the test sets of a folder.
 
     Args:
         folder: Holds the speech.
@@ -143,11 +143,11 @@ def _data_folders(folder: Path) -> list[_Folder]:
     found = []
     for base in (folder, folder / "data"):
         languages = [base / code for code in sorted(LANGUAGES) if (base / code).is_dir()]
-        for place in (base, *languages):
-            for path in sorted(place.iterdir()) if place.is_dir() else ():
+        for parent in (base, *languages):
+            for path in sorted(parent.iterdir()) if parent.is_dir() else ():
                 match = _NAME.fullmatch(path.name)
                 if match and path.is_dir():
-                    language = f"{place.name}_" if place in languages else ""
+                    language = f"{parent.name}_" if parent in languages else ""
                     name = f"{language}{match['set'] or ''}".strip("_") or "test"
                     role = "trials" if match["role"] == "trials" else "enrol"
                     found.append(_Folder(path, name, role, match["part"] or "", match["suffix"] or ""))
@@ -158,22 +158,28 @@ def _challenge(
     folder: Path, found: Sequence[_Folder], suffix: str, train: Path | None, original_train: Path | None
 ) -> External:
     suffix = suffix or _only_suffix(folder, found)
-    names = list(dict.fromkeys(each.set for each in found if each.suffix == suffix))
+    names = list(dict.fromkeys(data_folder.set for data_folder in found if data_folder.suffix == suffix))
     if not names:
         raise InputError(f"{folder}: no data folder ends in {suffix!r}")
-    suffixes = {each.suffix for each in found} - {""}
+    suffixes = {data_folder.suffix for data_folder in found} - {""}
     sets, notes = [], []
     for name in names:
-        chosen = [each for each in found if each.set == name and each.suffix == suffix]
-        plain = [each for each in found if each.set == name and each.suffix == ""] if suffix else []
-        made, said = _test_set(folder, name, suffix, chosen, plain, train, original_train, suffixes)
-        sets.append(made)
+        chosen = [
+            data_folder for data_folder in found if data_folder.set == name and data_folder.suffix == suffix
+        ]
+        plain = (
+            [data_folder for data_folder in found if data_folder.set == name and data_folder.suffix == ""]
+            if suffix
+            else []
+        )
+        test_set, said = _test_set(folder, name, suffix, chosen, plain, train, original_train, suffixes)
+        sets.append(test_set)
         notes += said
     return External(f"data folders, suffix {suffix or 'none'}", tuple(sets), tuple(notes))
 
 
 def _only_suffix(folder: Path, found: Sequence[_Folder]) -> str:
-    suffixes = sorted({each.suffix for each in found} - {""})
+    suffixes = sorted({data_folder.suffix for data_folder in found} - {""})
     if len(suffixes) > 1:
         raise InputError(f"{folder}: several systems ({', '.join(suffixes)}); --suffix says which")
     return suffixes[0] if suffixes else ""
@@ -190,20 +196,26 @@ def _test_set(
     suffixes: Collection[str],
 ) -> tuple[TestSet, list[str]]:
     notes = []
-    enrol = [each for each in chosen if each.role == "enrol"]
-    trials = [each for each in chosen if each.role == "trials"]
+    enrol = [data_folder for data_folder in chosen if data_folder.role == "enrol"]
+    trials = [data_folder for data_folder in chosen if data_folder.role == "trials"]
     if not enrol or not trials:
         missing = "enrolls" if not enrol else "trials"
         raise InputError(f"{folder}: set {name} has no folder {name}_{missing}{suffix}")
-    mixed = [each for each in trials if each.part == "mixed"]
+    mixed = [data_folder for data_folder in trials if data_folder.part == "mixed"]
     if mixed and len(mixed) < len(trials):
         trials = mixed
         notes.append(f"{name}: the mixed-sex trials hold those by sex, so they alone are used")
     roots = [folder, folder.parent, Path()]
-    speech = Joined([open_speech(each.path, roots) for each in (*enrol, *trials)])
+    speech = Joined([open_speech(data_folder.path, roots) for data_folder in (*enrol, *trials)])
     lists = _lists(enrol, trials, plain, speech)
-    originals = [each for each in plain if each.role == "enrol" or each.part in {t.part for t in trials}]
-    original = Joined([open_speech(each.path, roots) for each in originals]) if originals else None
+    originals = [
+        data_folder
+        for data_folder in plain
+        if data_folder.role == "enrol" or data_folder.part in {t.part for t in trials}
+    ]
+    original = (
+        Joined([open_speech(data_folder.path, roots) for data_folder in originals]) if originals else None
+    )
     if original is not None:
         used = [item for items in lists.enrolments.values() for item in items]
         lost = [item for item in (*used, *lists.trial_utterances) if item not in original]
@@ -212,14 +224,14 @@ def _test_set(
                 f"{name}: {len(lost)} utterances have no original, so only anonymized speech is used"
             )
             original = None
-    place = enrol[0].path.parent
-    trained = train or _training(place, folder, name, suffix, suffixes)
+    parent = enrol[0].path.parent
+    trained = train or _training(parent, folder, name, suffix, suffixes)
     if trained is None:
         raise InputError(
             f"{folder}: no training folder train...{suffix} for set {name} (anonymized speech of other"
             " speakers); --train names it"
         )
-    before = original_train or (_training(place, folder, name, "", suffixes) if suffix else None)
+    before = original_train or (_training(parent, folder, name, "", suffixes) if suffix else None)
     return (
         TestSet(
             name,
@@ -233,18 +245,18 @@ def _test_set(
     )
 
 
-def _training(place: Path, folder: Path, name: str, suffix: str, others: Collection[str]) -> Path | None:
+def _training(parent: Path, folder: Path, name: str, suffix: str, others: Collection[str]) -> Path | None:
     """Return the training folder of a set: of its language, where there are several.
 
     Args:
-        place: Folder of the set's data folders.
+        parent: Folder of the set's data folders.
         folder: The whole.
         name: The set.
         suffix: Ending of its name; empty for the originals.
         others: Endings that the originals do not have.
     """
     found: list[Path] = []
-    for base in dict.fromkeys((place, folder, folder / "data")):
+    for base in dict.fromkeys((parent, folder, folder / "data")):
         paths = [path for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
         found = [path for path in paths if path.name.startswith("train") and path.name.endswith(suffix)]
         if not suffix:
@@ -254,27 +266,27 @@ def _training(place: Path, folder: Path, name: str, suffix: str, others: Collect
     if len(found) < 2:
         return found[0] if found else None
     words = (name.split("_")[0], *LANGUAGES.get(name.split("_")[0], ()))
-    told = [path for path in found if any(word in re.split(r"[_-]", path.name) for word in words)]
-    if len(told) != 1:
+    matching = [path for path in found if any(word in re.split(r"[_-]", path.name) for word in words)]
+    if len(matching) != 1:
         listed = ", ".join(path.name for path in found)
         raise InputError(f"{folder}: several training folders for set {name} ({listed}); --train says which")
-    return told[0]
+    return matching[0]
 
 
 def _lists(
     enrol: Sequence[_Folder], trials: Sequence[_Folder], plain: Sequence[_Folder], speech: Speech
 ) -> TrialLists:
     speaker_of = {item.id: item.speaker for item in speech}
-    listed = {name for each in enrol for name in _enrolled(each, plain)}
+    listed = {name for data_folder in enrol for name in _enrolled(data_folder, plain)}
     enrolments: dict[str, list[str]] = {}
-    for each in enrol:
-        for item in open_items(each.path):
+    for data_folder in enrol:
+        for item in open_items(data_folder.path):
             if not listed or item in listed:
                 if item not in speaker_of:
-                    raise InputError(f"{each.path}: utterance {item} is listed, but not there")
+                    raise InputError(f"{data_folder.path}: utterance {item} is listed, but not there")
                 enrolments.setdefault(speaker_of[item], []).append(item)
     rows = [(f"{enrol[0].path}", [name, *items]) for name, items in sorted(enrolments.items())]
-    lines = (line for each in trials for line in _fields(_table(each, plain, "trials")))
+    lines = (line for data_folder in trials for line in _fields(_table(data_folder, plain, "trials")))
     lists = check_lists(rows, lines, speaker_of)
     if not lists.trials:
         raise InputError(f"{trials[0].path}: no trials")
@@ -290,18 +302,18 @@ def open_items(folder: Path) -> list[str]:
 
 def _enrolled(folder: _Folder, plain: Sequence[_Folder]) -> list[str]:
     """Return the utterances that the file ``enrolls`` names; none where there is no such file."""
-    for place in (folder, *(each for each in plain if each.role == "enrol")):
-        if (place.path / "enrolls").is_file():
-            return [item for _, fields in _fields(place.path / "enrolls") for item in fields]
+    for candidate in (folder, *(other for other in plain if other.role == "enrol")):
+        if (candidate.path / "enrolls").is_file():
+            return [item for _, fields in _fields(candidate.path / "enrolls") for item in fields]
     return []
 
 
 def _table(folder: _Folder, plain: Sequence[_Folder], name: str) -> Path:
     """Return a list of a data folder: its own, or that of the original it was made from."""
-    same = [each.path for each in plain if (each.role, each.part) == (folder.role, folder.part)]
-    for place in (folder.path, *same):
-        if (place / name).is_file():
-            return place / name
+    same = [other.path for other in plain if (other.role, other.part) == (folder.role, folder.part)]
+    for candidate in (folder.path, *same):
+        if (candidate / name).is_file():
+            return candidate / name
     raise InputError(f"{folder.path / name}: no such file, nor in the folder of the originals")
 
 

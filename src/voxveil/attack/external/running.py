@@ -1,4 +1,4 @@
-"""Attack a test set, kind by kind, in steps that are finished whole and never done twice.
+"""Attacks on a test set, one kind of attacker at a time; finished steps are reused.
 
 An output folder holds ``attackers/`` (trained once for each training folder), ``scores/SET/KIND/`` (as the
 score stage leaves them) and what the evaluation adds. Each step records what it was made from; another
@@ -75,8 +75,8 @@ class Attack:
             seeds: Seeds to train on original and on anonymized speech; the strongest counts.
         """
         target = self.scores / kind
-        made = self._made_from(kind, seeds)
-        if is_made(target, made):
+        stamp = self._made_from(kind, seeds)
+        if has_stamp(target, stamp):
             return
         trained = {state: self._attackers(kind, state, seeds[state]) for state in self._states()}
         scenarios = [self._scenario(name, kind, trained) for name in scenario_names(self.test)]
@@ -85,14 +85,14 @@ class Attack:
         with whole_directory(target) as folder:
             for scored in run_scenarios(scenarios, self._progress):
                 self._write(folder, scored)
-            write_made(folder, made)
+            write_stamp(folder, stamp)
             finish(folder, "attack", kind)
 
     def fuse(self, kinds: Sequence[str], seeds: Mapping[str, Mapping[str, int]]) -> None:
         """Fuse finished attacks, unless that is done; the weights come from public speakers held out."""
         target = self.scores / FUSION
-        made = {"kinds": [[kind, self._made_from(kind, seeds[kind])] for kind in kinds]}
-        if is_made(target, made):
+        stamp = {"kinds": [[kind, self._made_from(kind, seeds[kind])] for kind in kinds]}
+        if has_stamp(target, stamp):
             return
         weights: dict[str, Fusion] = {}
         with whole_directory(target) as folder:
@@ -104,7 +104,7 @@ class Attack:
             for state, fusion in weights.items():
                 (folder / f"weights-{state}").mkdir()
                 fusion.save(folder / f"weights-{state}")
-            write_made(folder, made)
+            write_stamp(folder, stamp)
             finish(folder, "attack", FUSION)
 
     def _states(self) -> tuple[str, ...]:
@@ -128,10 +128,10 @@ class Attack:
         return [self._attacker(kind, state, number, speech) for number in seeds_of(kind, seeds)]
 
     def _attacker(self, kind: str, state: str, number: int, speech: Speech) -> Attacker:
-        made = self._trained_from(kind, state, number)
-        mark = content_digest(made)
+        stamp = self._trained_from(kind, state, number)
+        mark = content_digest(stamp)
         folder = self.out / "attackers" / f"{attacker_folder(kind, number)}-{state}-{mark[:8]}"
-        if not is_made(folder, made):
+        if not has_stamp(folder, stamp):
             print(f"{kind}: training on {state} speech of {len(speech.speakers)} speakers, seed {number}")
             trained = train_attacker(
                 kind,
@@ -144,7 +144,7 @@ class Attack:
             )
             with whole_directory(folder) as partial:
                 trained.attacker.save(partial)
-                write_made(partial, made)
+                write_stamp(partial, stamp)
                 finish(partial, "attack", kind)
         return load_attacker(folder)
 
@@ -241,7 +241,7 @@ class Attack:
             raise InputError("a fusion needs attackers")
         names = ("scenario", "enrolment", "trial", "training")
         return Scored(
-            Conditions(FUSION, *(content[each] for each in names)),
+            Conditions(FUSION, *(content[field] for field in names)),
             fusion.apply(scores),
             RankScores(fusion.apply(matrices), ranks.inputs, ranks.input_labels, ranks.reference_labels),
         )

@@ -1,4 +1,4 @@
-"""Speech of anybody's: what an attack needs of it, and how a folder is opened.
+"""External speech under attack: the interface that attacks need, and readers of folders.
 
 Nothing here knows how the speech was anonymized.
 """
@@ -100,7 +100,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class TestSet:
-    """Speech that is attacked.
+    """A test set: trial lists, speech under attack, and training speech.
 
     Attributes:
         name: As in tables, e.g. ``libri_dev``.
@@ -123,7 +123,7 @@ class TestSet:
 
 @dataclass(frozen=True)
 class External:
-    """Everything in a folder.
+    """All test sets of a folder, with its layout.
 
     Attributes:
         layout: What it was taken for, in words.
@@ -152,7 +152,7 @@ def open_speech(folder: Path, roots: Sequence[Path] = ()) -> Speech:
 
 
 def speech_digest(speech: Speech) -> str:
-    """Return what tells one version of speech from another: content of a split, size and time of files."""
+    """Return a digest of a version of speech: content of a split, or size and time of its files."""
     if isinstance(speech, Split):
         return file_sha256(speech.folder / "manifest.jsonl")
     if isinstance(speech, Joined):

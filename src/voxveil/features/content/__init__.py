@@ -1,1 +1,1 @@
-"""Content: the acoustic model whose noisy bottleneck carries what was said."""
+"""Content features: bottleneck vectors of an acoustic model, released with noise."""

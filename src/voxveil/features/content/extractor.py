@@ -1,4 +1,4 @@
-"""The content extractor: private audio in, Released bottleneck vectors out."""
+"""The content extractor: private audio to released bottleneck vectors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARPNESS = 3.0
 
 
 class ContentExtractor:
-    """Releases what was said in one utterance, a vector every 10 ms.
+    """Releases the content of an utterance, a bottleneck vector every 10 ms.
 
     Every released vector has L1 norm 1, that of the identity variant too, so the variants are
     comparable.
@@ -67,7 +67,7 @@ class ContentExtractor:
 
     @staticmethod
     def load(folder: Path, prefix: str = "") -> ContentExtractor:
-        """Load what the train_content stage wrote, onto the GPU if there is one.
+        """Load the output of the stage train_content, onto the GPU if available.
 
         Args:
             folder: Holds ``<prefix>model.json`` and ``<prefix>model.safetensors``.

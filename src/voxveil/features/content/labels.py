@@ -1,4 +1,4 @@
-"""Labels on the frame grid: phones, or triphone states that each belong to one phone."""
+"""Frame labels: phones, or tied triphone states that each belong to one phone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Targets", "frame_labels", "phone_targets", "require_phones", "state_
 
 @dataclass(frozen=True)
 class Targets:
-    """What a classifier learns to name.
+    """Classes and frame labels of a classifier.
 
     Attributes:
         class_phones: Index of the phone of each class.
@@ -30,13 +30,13 @@ class Targets:
 
 
 def phone_targets(split: Split, utterances: Sequence[Utterance], phones: Sequence[str]) -> Targets:
-    """Let every phone be a class."""
+    """Return targets with one class per phone."""
     labels = {u.id: frame_labels(split.phones(u.id), u.frames, phones, u.id) for u in utterances}
     return Targets(tuple(range(len(phones))), labels)
 
 
-def state_targets(split: Split, utterances: Sequence[Utterance], spoken: Targets) -> Targets:
-    """Let every tied triphone state that occurs be a class.
+def state_targets(split: Split, utterances: Sequence[Utterance], phones: Targets) -> Targets:
+    """Return targets with one class per tied triphone state that occurs.
 
     A state belongs to the phone that most of its frames carry. States that occur nowhere in these
     utterances are no classes.
@@ -44,12 +44,12 @@ def state_targets(split: Split, utterances: Sequence[Utterance], spoken: Targets
     Args:
         split: Where the states lie.
         utterances: What to train on.
-        spoken: The phones of at least these utterances (:func:`phone_targets`).
+        phones: The phones of at least these utterances (:func:`phone_targets`).
     """
     states = {u.id: split.states(u.id).astype(np.int64) for u in utterances}
     known, places = np.unique(np.concatenate(list(states.values())), return_inverse=True)
-    votes = np.zeros((len(known), len(spoken.class_phones)), np.int64)
-    np.add.at(votes, (places, np.concatenate([spoken.labels[name] for name in states])), 1)
+    votes = np.zeros((len(known), len(phones.class_phones)), np.int64)
+    np.add.at(votes, (places, np.concatenate([phones.labels[name] for name in states])), 1)
     labels = {name: np.searchsorted(known, values).astype(np.int64) for name, values in states.items()}
     return Targets(tuple(int(phone) for phone in votes.argmax(axis=1)), labels)
 
@@ -87,7 +87,7 @@ def frame_labels(
 
 
 def require_phones(split: Split, purpose: str) -> None:
-    """Refuse a split without phone timing in one line, before any work is done.
+    """Raise an error, before any work, if a split has no phone timing.
 
     Args:
         split: What is about to be used.

@@ -1,7 +1,7 @@
-"""The acoustic model: TDNN-F on log-mel, an L1-normalised bottleneck, a noise layer, a classifier.
+"""The acoustic model: TDNN-F on log-mel, an L1-normalized bottleneck, a noise layer, a classifier.
 
 The noise layer is norm1(norm1(b) + noise) per frame, in training and evaluation alike; its noise
-comes from a :mod:`voxveil.privacy` mechanism. Nothing is normalised over an utterance, a speaker
+comes from a :mod:`voxveil.privacy` mechanism. Nothing is normalized over an utterance, a speaker
 or a corpus of private speech: the input statistics are constants taken from public speech.
 
 One bottleneck vector sees ``encoder.reach`` frames each side (13 with five layers) and half an
@@ -32,12 +32,12 @@ _CLASSIFIER = ((5, 1), (5, 2))
 
 @dataclass(frozen=True)
 class ContentSize:
-    """What fixes the shape of the model.
+    """Sizes that determine the shape of the model.
 
     Attributes:
         bottleneck: M.
         hidden: Width of the TDNN-F layers and the classifier.
-        factor: Rank of the factorised weights.
+        factor: Rank of the factorized weights.
         layers: TDNN-F layers.
         classes: What the classifier tells apart: phones or triphone states.
     """
@@ -54,7 +54,7 @@ class ContentSize:
 
     @staticmethod
     def from_json(content: Mapping[str, Any], name: str) -> ContentSize:
-        """Read what :meth:`to_json` wrote; ``name`` is the file for an error."""
+        """Read the output of :meth:`to_json`; ``name`` is the file in errors."""
         try:
             return ContentSize(**{field: int(content[field]) for field in ContentSize.__dataclass_fields__})
         except (KeyError, TypeError, ValueError) as error:
@@ -97,7 +97,7 @@ class ContentModel(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, FactorizedLayer)]
 
     def encode(self, mel: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return the bottleneck before any normalisation.
+        """Return the bottleneck before any normalization.
 
         Args:
             mel: (batch, K, 80) natural-log mel magnitudes.

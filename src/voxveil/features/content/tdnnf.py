@@ -1,4 +1,4 @@
-"""Factorised time-delay layers (TDNN-F; Povey et al., "Semi-orthogonal low-rank matrix factorization
+"""Factorized time-delay layers (TDNN-F; Povey et al., "Semi-orthogonal low-rank matrix factorization
 for deep neural networks", Interspeech 2018).
 """
 
@@ -67,7 +67,7 @@ def _normed(norm: nn.LayerNorm, frames: torch.Tensor) -> torch.Tensor:
 
 
 def constrain(model: nn.Module) -> None:
-    """Move the linear part of every factorised layer one step towards a semi-orthogonal matrix.
+    """Move the linear part of every factorized layer one step towards a semi-orthogonal matrix.
 
     With M the (factor x 2 size) matrix, P = M M^T and alpha^2 = tr(P P^T) / tr(P) (a floating
     scale): M <- M - 4 nu / alpha^2 (P - alpha^2 I) M, nu = 1/8, slower while M is far off.

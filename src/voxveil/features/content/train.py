@@ -1,4 +1,4 @@
-"""Train the acoustic model through its noise on public speech, and measure it on held-out speakers."""
+"""Training of the acoustic model with its noise on public speech, and its validation."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def train_content(
     bottleneck = len(phones) if coded else params.bottleneck
     phone_of = torch.tensor([*class_phones], dtype=torch.long, device=where)
 
-    def spoken(labels: torch.Tensor) -> torch.Tensor:
+    def phones_of(labels: torch.Tensor) -> torch.Tensor:
         return torch.where(labels == _PADDING, labels, phone_of[labels.clamp(min=0)])
 
     def sources(chunks: Sequence[tuple[int, int]], step: int) -> list[PublicNoise]:
@@ -151,15 +151,17 @@ def train_content(
         with precision(params.bf16, where, cpu=True):
             encoded = model.encode(mel, mask)
         encoded = pooled_frames(encoded, mask, variant.every)
-        own = torch.zeros((), device=where)
+        phone_loss = torch.zeros((), device=where)
         if coded:
             # No gradient passes a code, so the scores behind it learn to name the phone by themselves.
             scores = spread_frames(encoded, variant.every, mask.shape[1])
-            own = functional.cross_entropy(scores.transpose(1, 2), spoken(labels), ignore_index=_PADDING)
+            phone_loss = functional.cross_entropy(
+                scores.transpose(1, 2), phones_of(labels), ignore_index=_PADDING
+            )
             shown = functional.softmax(SHARPNESS * encoded, dim=2) if sharp else encoded
             rows = zip(shown.detach().cpu().numpy(), sources(chunks, step), strict=True)
-            told = np.stack([mechanism.perturb(row, source) for row, source in rows])
-            released = torch.from_numpy(told.astype(np.float32)).to(where)
+            perturbed = np.stack([mechanism.perturb(row, source) for row, source in rows])
+            released = torch.from_numpy(perturbed.astype(np.float32)).to(where)
         elif isinstance(mechanism, LaplaceSimplex | GaussianSphere):
             gaussian = isinstance(mechanism, GaussianSphere)
             inside = norm2_torch(encoded) if gaussian else norm1_torch(encoded)
@@ -177,9 +179,9 @@ def train_content(
         # Noise and norms above stay in float32 whatever the network computes in.
         with precision(params.bf16, where, cpu=True):
             posteriors = model.classify(spread_frames(released, variant.every, mask.shape[1]), mask)
-        loss = own + functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
+        loss = phone_loss + functional.nll_loss(posteriors.transpose(1, 2), labels, ignore_index=_PADDING)
         right = (posteriors.argmax(dim=2) == labels).sum() / mask.sum()
-        loss, right = (ranks.joint_mean(each, mask.sum()) for each in (loss, right))
+        loss, right = (ranks.joint_mean(value, mask.sum()) for value in (loss, right))
         return loss, {"frame_accuracy": float(right)}
 
     plan = Plan(f"train_content[{name}]", seed, params.steps, params.learning_rate)

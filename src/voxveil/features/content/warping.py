@@ -1,4 +1,4 @@
-"""Vocal tract length perturbation: other vocal tracts than those of the training speakers.
+"""Vocal tract length perturbation, a data augmentation.
 
 Jaitly and Hinton, "Vocal tract length perturbation (VTLP) improves speech recognition", 2013. Here
 the bands of a log-mel spectrogram are read at frequencies times a factor, one per utterance.

@@ -1,4 +1,4 @@
-"""What a pitch mechanism perturbs, and how its output becomes F0 again.
+"""Pitch codecs: encoding of F0 to the perturbed representation, and decoding back to F0.
 
 A codec maps the unit-scaled F0 of one utterance (K,) to the array a mechanism wants, and a perturbed
 array back. Its constants come from public speech; the way back is post-processing.
@@ -23,20 +23,20 @@ Array = NDArray[np.float64]
 
 
 class PitchCodec(Protocol):
-    """The way to and from what is perturbed."""
+    """Encoder and decoder of the perturbed representation."""
 
     channels: int
 
     def encode(self, unit: NDArray[Any]) -> Array:
-        """Return what the mechanism perturbs, of F0 (K,) on the unit scale."""
+        """Encode F0 (K,) on the unit scale for the mechanism."""
         ...
 
     def decode(self, noisy: Array, frames: int) -> Array:
-        """Return (K,) on the unit scale, not clipped, of what was released."""
+        """Return (K,) on the unit scale, not clipped, from the released values."""
         ...
 
     def neutral(self, frames: int) -> Array:
-        """Return a constant that tells nothing, for measuring what noise alone gives."""
+        """Return a constant input without information, for measuring noise alone."""
         ...
 
 

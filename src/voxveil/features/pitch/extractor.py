@@ -52,7 +52,7 @@ class PitchExtractor:
 
     @staticmethod
     def load(folder: Path, prefix: str = "") -> PitchExtractor:
-        """Load what the train_pitch stage wrote.
+        """Load the output of the stage train_pitch.
 
         Args:
             folder: Holds ``<prefix>model.json`` and ``<prefix>model.safetensors``.
@@ -99,7 +99,7 @@ class PitchExtractor:
         )
 
     def noise_only(self, frames: int, noise: NoiseSource) -> Array:
-        """Return what the decoder makes of noise alone: the floor of any measurement.
+        """Decode noise alone, the floor of any measurement.
 
         Args:
             frames: K.

@@ -1,4 +1,4 @@
-"""Train the F0 autoencoder through its noise on public speech, and measure it on held-out speakers."""
+"""Training of the F0 autoencoder with its noise on public speech, and its validation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Speaker embeddings, the public pool of voices and the choice of a target."""
+"""Speaker embeddings, the public pool of voices, and selection of a target voice."""

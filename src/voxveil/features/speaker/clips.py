@@ -1,4 +1,4 @@
-"""Which clips can be embedded, and how short ones are made long enough."""
+"""Length check of clips before embedding, and repetition of short ones."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _CACHE_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class CropPlan:
-    """How crops are drawn.
+    """Parameters of crops.
 
     Attributes:
         seed: The run's seed.
@@ -98,8 +98,8 @@ class Crops:
             generators = [stream(plan.seed, plan.name, "crops", step, row) for row in range(plan.batch)]
         rows = ranks.share(plan.batch)
         crops = [
-            self._noisy(own, self._crop(own, int(label)))
-            for own, label in zip(generators[rows], labels[rows], strict=True)
+            self._noisy(generator, self._crop(generator, int(label)))
+            for generator, label in zip(generators[rows], labels[rows], strict=True)
         ]
         return np.stack(crops), labels[rows].astype(np.int64)
 

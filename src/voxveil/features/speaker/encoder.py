@@ -99,7 +99,7 @@ class SpeakerNetwork(nn.Module):
                 :data:`voxveil.features.speaker.clips.MINIMUM_SAMPLES` samples.
 
         Returns:
-            (batch, E), not normalised.
+            (batch, E), not normalized.
         """
         return self.embed_frames(log_mel(audio))
 

@@ -1,4 +1,4 @@
-"""Noise for training crops, mixed in where it costs least: in log-mel frames.
+"""Additive noise for training crops, mixed in the log-mel domain.
 
 Powers of independent signals add on average, so a mixture's mel magnitudes are the root of the sum of
 squares. It leaves out the phase between the two; as an augmentation it only has to be plausible.

@@ -1,4 +1,4 @@
-"""Mean and standard deviation of log F0, with a stated answer where nothing is voiced.
+"""Mean and standard deviation of log F0, with a default for unvoiced utterances.
 
 An utterance with fewer than :data:`MINIMUM_VOICED` voiced frames takes its speaker's statistics
 over all voiced frames. A speaker with fewer than that in all utterances together has no voice to

@@ -1,4 +1,4 @@
-"""The public pool: embeddings and F0 statistics of voices that may serve as targets.
+"""The public pool of target voices: their embeddings and F0 statistics.
 
 Everything in it comes from public speech. Reading it needs neither torch nor scikit-learn, so a
 bundle carries the pool and no speaker encoder.
@@ -137,13 +137,15 @@ def nearest_voice_accuracy(pool: Pool) -> float | None:
         The share of correct answers, None where no speaker has two utterances.
     """
     names = sorted(set(pool.speakers.tolist()))
-    own = np.array([names.index(speaker) for speaker in pool.speakers.tolist()])
+    speaker_index = np.array([names.index(speaker) for speaker in pool.speakers.tolist()])
     rows = pool.embeddings.astype(np.float64)
     sums = np.zeros((len(names), rows.shape[1]))
-    np.add.at(sums, own, rows)
+    np.add.at(sums, speaker_index, rows)
     scores = rows @ (sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)).T
-    others = sums[own] - rows
+    others = sums[speaker_index] - rows
     index = np.arange(len(rows))
-    scores[index, own] = (rows * others).sum(axis=1) / np.maximum(np.linalg.norm(others, axis=1), 1e-12)
-    asked = np.bincount(own)[own] > 1
-    return float((scores.argmax(axis=1) == own)[asked].mean()) if asked.any() else None
+    scores[index, speaker_index] = (rows * others).sum(axis=1) / np.maximum(
+        np.linalg.norm(others, axis=1), 1e-12
+    )
+    asked = np.bincount(speaker_index)[speaker_index] > 1
+    return float((scores.argmax(axis=1) == speaker_index)[asked].mean()) if asked.any() else None

@@ -1,4 +1,4 @@
-"""The choice of a target voice: the average of random members of a dense cluster.
+"""Selection of a target voice: the average of random members of a dense cluster.
 
 The choice never looks at the utterance it is for; its arguments are the public pool and a random
 generator. So the target carries nothing about the source speaker.
@@ -42,7 +42,7 @@ class Target:
 
 @dataclass(frozen=True)
 class TargetRule:
-    """How a target is chosen.
+    """A rule for the selection of a target voice.
 
     Attributes:
         choice: ``dense``: members of a dense cluster. ``farthest``: as VoicePrivacy's B1, from the speakers
@@ -59,20 +59,20 @@ class TargetRule:
 
     @property
     def tells(self) -> str:
-        """What the target tells of the source; empty for a rule that never looks at it."""
-        told = []
+        """Information about the source that the target reveals; empty for a rule that ignores it."""
+        revealed = []
         if self.choice == "farthest":
-            told.append("the source's voice")
+            revealed.append("the source's voice")
         if self.level == "speaker":
-            told.append("which utterances share a speaker")
+            revealed.append("which utterances share a speaker")
         if self.sex != "any" and not self.sex_public:
-            told.append("the source's sex")
-        return " and ".join(told)
+            revealed.append("the source's sex")
+        return " and ".join(revealed)
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a rule may look at.
+    """Facts of the source that a target rule may use.
 
     Attributes:
         sex: ``F``, ``M``, or empty where it is not known.

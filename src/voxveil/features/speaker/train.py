@@ -1,4 +1,4 @@
-"""One trainer for the synthesizer's speaker encoder and for the attackers'.
+"""Training of speaker encoders, for the synthesizer and for attackers.
 
 Loss: additive angular margin softmax (Deng et al., "ArcFace", CVPR 2019; Xiang et al., "Margin
 matters", 2019) over speakers times speeds.
@@ -38,7 +38,7 @@ _SCALE = 30.0
 
 @dataclass(frozen=True)
 class Features:
-    """What a network sees of a clip.
+    """Input features of a network.
 
     Attributes:
         frames: Maps a clip and its name to (frames, values).
@@ -94,7 +94,7 @@ class _Trained(nn.Module):
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """What training gives.
+    """A trained encoder with its curve.
 
     Attributes:
         encoder: The network, ready to embed.
@@ -167,7 +167,7 @@ def train_encoder(
         # The margin grows over the first half: from scratch, a full margin at once stalls.
         loss = model.head.loss(cosines, labels, min(1.0, 2.0 * step / params.steps))
         right = (cosines.argmax(dim=1) == labels).float().mean()
-        loss, right = (ranks.joint_mean(each, len(labels)) for each in (loss, right))
+        loss, right = (ranks.joint_mean(value, len(labels)) for value in (loss, right))
         return loss, {"accuracy": float(right)}
 
     plan = Plan(name, seed, params.steps, params.learning_rate, checkpoint_seconds=CHECKPOINT_SECONDS)

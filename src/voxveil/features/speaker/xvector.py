@@ -41,7 +41,7 @@ class XVectorNetwork(nn.Module):
         self.segment = nn.Linear(6 * channels, embedding)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Embed (batch, frames, inputs); returns (batch, E), not normalised."""
+        """Embed (batch, frames, inputs); returns (batch, E), not normalized."""
         hidden = self.frames(frames.transpose(1, 2))
         deviation = hidden.var(dim=2, unbiased=False).clamp_min(_VARIANCE_FLOOR).sqrt()
         embedding: torch.Tensor = self.segment(torch.cat([hidden.mean(dim=2), deviation], dim=1))

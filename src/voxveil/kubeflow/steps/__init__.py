@@ -1,4 +1,4 @@
-"""Steps that only a cluster's pipelines have, beside the stages: fetching data, gating, registering.
+"""Steps of cluster pipelines beside the stages: fetching data, gating, registering.
 
 Each is a module with ``run(call)``; :mod:`table` lists them, :mod:`running` runs one as a launcher asks.
 """

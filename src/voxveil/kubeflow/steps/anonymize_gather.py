@@ -1,4 +1,4 @@
-"""Step ``anonymize_gather``: all shares of one system, put together as ``anonymize`` leaves them."""
+"""Step ``anonymize_gather``: merges the shares of one system into the output of ``anonymize``."""
 
 from __future__ import annotations
 

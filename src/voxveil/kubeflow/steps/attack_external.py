@@ -1,4 +1,4 @@
-"""Step ``attack_external``: attack somebody else's anonymized speech, as ``voxveil attack`` does.
+"""Step ``attack_external``: attacks external anonymized speech, as ``voxveil attack`` does.
 
 It trains on a GPU and leaves the scores; judging them (:mod:`voxveil.kubeflow.steps.evaluate_attacks`) takes
 none. The speech is fetched into scratch space and goes no further.

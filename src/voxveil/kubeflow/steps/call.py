@@ -1,4 +1,4 @@
-"""What a step is given, and how it leaves a result."""
+"""Input of a step call, and the result that it writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StepCall", "StepResult"]
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step left.
+    """Result of a step.
 
     Attributes:
         done: Completion record of each output.
@@ -69,7 +69,7 @@ class StepCall:
         return location(self.key, self.uris[port], self.digests[port])
 
     def leave(self, port: str, file: str, content: Any, values: Mapping[str, str]) -> StepResult:
-        """Write one JSON file as the output ``port``, whole or not at all."""
+        """Write one JSON file as the output ``port``, atomically."""
         with whole_directory(self.outputs[port]) as folder:
             write_json(folder / file, content)
             done = finish(folder, self.step, self.key or None, port)

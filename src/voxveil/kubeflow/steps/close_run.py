@@ -1,4 +1,4 @@
-"""Step ``close_run``: the exit handler. Whatever became of a run, MLflow and people are told.
+"""Step ``close_run``: the exit handler, which closes MLflow runs and notifies people of a failure.
 
 A pod that is killed leaves its training run "running" for ever, and a run that fails before its report
 leaves nothing to find. So every run of MLflow that this pipeline run left open is closed, and the parent,
@@ -25,7 +25,7 @@ _STATUS = {"SUCCEEDED": "FINISHED", "CANCELED": "KILLED", "CANCELLED": "KILLED"}
 
 
 def run(call: StepCall) -> StepResult:
-    """Close what is open, and tell people of a failure."""
+    """Close open MLflow runs, and notify people of a failure."""
     state, message = _state(call.parameters.get("status"))
     run_id = os.environ.get("KFP_RUN_ID", "")
     if tracking_enabled() and run_id:
@@ -55,18 +55,18 @@ def _close(tracker: Tracker, run_id: str, state: str, message: str) -> None:
     status = _STATUS.get(state, "FAILED")
     with tracker.burst() as client:
         mine = tracker.find(kfp_run=run_id)
-        parents = [each for each in mine if each.data.tags.get(f"{PREFIX}role") == "run"]
+        parents = [run for run in mine if run.data.tags.get(f"{PREFIX}role") == "run"]
         parent = parents[0].info.run_id if parents else os.environ.get("MLFLOW_RUN_ID", "")
-        for each in mine:
-            if each.info.status == "RUNNING" and each.info.run_id != parent:
+        for run in mine:
+            if run.info.status == "RUNNING" and run.info.run_id != parent:
                 # Its training is over one way or another; a finished one would have closed itself.
-                client.set_terminated(each.info.run_id, "KILLED" if status == "KILLED" else "FAILED")
+                client.set_terminated(run.info.run_id, "KILLED" if status == "KILLED" else "FAILED")
         if not parent:
             if status == "FINISHED":
                 return
             tags = {**common_tags(), f"{PREFIX}role": "failed", f"{PREFIX}run_key": run_id}
-            made = client.create_run(tracker.experiment_id, tags=tags, run_name=f"failed {run_id[:12]}")
-            parent = made.info.run_id
+            created = client.create_run(tracker.experiment_id, tags=tags, run_name=f"failed {run_id[:12]}")
+            parent = created.info.run_id
         client.set_tag(parent, f"{PREFIX}kfp_run", run_id)
         client.set_tag(parent, f"{PREFIX}kfp_state", state)
         if message:

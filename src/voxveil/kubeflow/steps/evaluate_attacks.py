@@ -1,4 +1,4 @@
-"""Step ``evaluate_attacks``: judge what ``attack_external`` left: every metric, intervals, warnings."""
+"""Step ``evaluate_attacks``: evaluates the attacks of ``attack_external`` with all metrics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def run(call: StepCall) -> StepResult:
                 flat.update({f"{name}/{key}" if several else key: value for key, value in numbers.items()})
                 judged.append((name, full, shown))
 
-            folders = [scores / name / each["attacker"] / each["scenario"] for each in attacked["attacks"]]
+            folders = [
+                scores / name / attack["attacker"] / attack["scenario"] for attack in attacked["attacks"]
+            ]
             results.append(judge_set(name, folders, attacked["speakers"], options, keep))
             _draw(results[-1]["attacks"], out / "figures" / f"{name}.png")
         write_json(out / "result.json", {**conditions, "replicates": options.replicates, "sets": results})

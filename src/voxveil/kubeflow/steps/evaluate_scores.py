@@ -1,4 +1,4 @@
-"""Step ``evaluate_scores``: judge the score files of somebody else's attack, as ``voxveil evaluate`` does.
+"""Step ``evaluate_scores``: evaluates external score files, as ``voxveil evaluate`` does.
 
 The folder at ``location`` holds ``scores.txt`` and ``trials.txt`` (either may end in ``.gz``), and may hold
 ``rank.npz``, ``utt2spk`` and ``enrol.scp``; or ``scores.npz`` alone.

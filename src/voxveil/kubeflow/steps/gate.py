@@ -1,4 +1,4 @@
-"""Step ``gate``: decide from this run's results and what the registry knows of reference and champion.
+"""Step ``gate``: decides on promotion from this run's results, the reference and the champion.
 
 A version of the registered model says in its tags where its evidence lies: the evaluate and the score
 output of the run that made it. Scores are private and stay in the private store; the registry holds
@@ -65,7 +65,7 @@ def _decide(call: StepCall, name: str, store: Store, scratch: Path) -> Decision:
 
 
 def _registered(name: str, alias: str, store: Store, scratch: Path) -> tuple[Evidence | None, Path | None]:
-    """Return what an alias's version was measured to be; None where nobody has the alias.
+    """Return the measurements of an alias's version; None if no version has the alias.
 
     Raises:
         InputError: The version has no evidence, or it cannot be fetched: without it nothing may be promoted.

@@ -1,4 +1,4 @@
-"""Step ``probe_gather``: all probes of an experiment, laid out as ``voxveil probe run`` leaves them.
+"""Step ``probe_gather``: collects the probes of an experiment in the layout of ``voxveil probe run``.
 
 Its output is a folder that ``voxveil reproduce --features`` takes as it is.
 """

@@ -1,4 +1,4 @@
-"""One probe of a feature-level experiment: what the steps ``probe_pitch`` and ``probe_content`` share."""
+"""Code shared by the steps ``probe_pitch`` and ``probe_content``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step ``register``: a version of the registered model for every candidate, the alias for the promoted one.
+"""Step ``register``: registers every candidate as a model version and moves the alias on promotion.
 
 A kept candidate is registered as well, without an alias and with the reason in its tags, so that people
 see what was tried. The tags that say where its evidence lies go first, the alias last: a champion that

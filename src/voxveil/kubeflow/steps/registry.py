@@ -1,4 +1,4 @@
-"""The table of steps, in the form of the table of stages; and the parameters they take beside ``params``."""
+"""The registry of steps, in the form of the stage registry, with their additional parameters."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def gather_of(name: str) -> str:
 
 def _stage_of(name: str, ending: str) -> str:
     stage = name.removesuffix(ending)
-    return stage if stage != name and any(stage == each.name for each in STAGES) else ""
+    return stage if stage != name and any(stage == known.name for known in STAGES) else ""
 
 
 def spec_of(name: str) -> StageSpec:

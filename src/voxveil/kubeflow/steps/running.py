@@ -1,4 +1,4 @@
-"""Run one step as Kubeflow's launcher asks: the same ends as a stage, another middle."""
+"""Runner of one step with the input and output format of a stage."""
 
 from __future__ import annotations
 

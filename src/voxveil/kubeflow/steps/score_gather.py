@@ -1,4 +1,4 @@
-"""Step ``score_gather``: all scenarios of one system, put together as the stage ``score`` leaves them."""
+"""Step ``score_gather``: merges the scenarios of one system into the output of stage ``score``."""
 
 from __future__ import annotations
 

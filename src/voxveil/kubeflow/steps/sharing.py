@@ -1,4 +1,4 @@
-"""A stage's work shared between pods: what the steps ``STAGE_share`` and ``STAGE_gather`` have in common.
+"""Code shared by the steps ``STAGE_share`` and ``STAGE_gather``, which split a stage over pods.
 
 How many shares there are stands in the compiled file and in the parameters; a run whose parameters want
 another number is stopped before anything is done.

@@ -1,1 +1,1 @@
-"""What stands beside the mechanisms: accounting, information bounds, and audits of what is claimed."""
+"""Privacy accounting, information bounds, and audits of claimed losses."""

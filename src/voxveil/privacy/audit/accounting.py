@@ -1,4 +1,4 @@
-"""(epsilon, delta) of an utterance by numerical composition, beside its pure epsilon.
+"""Numerical (epsilon, delta) accounting of an utterance, in addition to its pure epsilon.
 
 Privacy loss distributions (Koskela et al. 2020; Doroshenko et al. 2022, connect-the-dots, rounded
 to the safe side) by dp-accounting. Within a stream:
@@ -6,7 +6,7 @@ to the safe side) by dp-accounting. Within a stream:
 * content, K vectors on the L1 ball through Lap(2 / epsilon): K-fold composition of one-dimensional
   Laplace noise of scale 2 / epsilon under a shift of 2. A shift spread over several coordinates is
   dominated by the same shift in one (docs/privacy.md has the proof).
-* content, K codes (randomised response, subset selection): K-fold composition of the answer among
+* content, K codes (randomized response, subset selection): K-fold composition of the answer among
   two codes, which dominates every epsilon-DP pair.
 * content with Gaussian noise: its K-fold zCDP (:mod:`voxveil.privacy.zcdp`).
 * pitch, the cube with scale C K / epsilon: C K-fold composition of a shift of 1.

@@ -1,4 +1,4 @@
-"""Hold an attacker's scores against the epsilon the system claims.
+"""Audit of a system's claimed epsilon against an attacker's scores.
 
 For an enrolment e, any utterance u of its speaker and any utterance v of somebody else with the
 same number of vectors K are neighbours, so P(score(e, u) >= t) is at most e^epsilon times
@@ -38,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class AttackFinding:
-    """What an attack says of a claim.
+    """Result of an attack audit of a claim.
 
     Attributes:
         epsilon: The claim: the largest utterance epsilon among the tested, in nat.

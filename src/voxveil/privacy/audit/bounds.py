@@ -1,4 +1,4 @@
-"""A lower confidence bound of epsilon from two samples of released values.
+"""Lower confidence bound of epsilon from two samples of released values.
 
 If a release is epsilon-DP, no event is more than e^epsilon times as likely under one of two
 neighbours as under the other; if it is (epsilon, delta)-DP, once delta is taken off. An event (values

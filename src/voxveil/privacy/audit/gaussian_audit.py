@@ -1,4 +1,4 @@
-"""Audit of Gaussian noise on the L2 sphere: released values only, against a claimed zCDP rho.
+"""Black-box audit of Gaussian noise on the L2 sphere against a claimed zCDP rho.
 
 No pure epsilon can be refuted or confirmed for it. Neighbours are held against the epsilon that rho gives
 at a delta of 0.01, where a sample of a million still says something; the law of the noise at a fixed

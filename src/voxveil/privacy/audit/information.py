@@ -1,4 +1,4 @@
-"""What can pass at all: information bounds in nat, and what they say of any attacker or listener.
+"""Upper bounds of the information in released values, and the implied limits of any attacker's accuracy.
 
 With g(t) = t + exp(-t) - 1, the divergence of Laplace noise of scale b shifted by t b from the
 unshifted is g(t). A channel whose inputs all lie within a of a centre, in each coordinate, passes
@@ -85,7 +85,7 @@ def vector_information(vectors: NDArray[Any], epsilon: float) -> float:
     """Return the most that vectors of these magnitudes pass through Lap(2 / epsilon), on average.
 
     Args:
-        vectors: (K, M), normalised to L1 norm 1 first; only |entries| matter.
+        vectors: (K, M), normalized to L1 norm 1 first; only |entries| matter.
         epsilon: Per vector.
 
     Returns:
@@ -96,7 +96,7 @@ def vector_information(vectors: NDArray[Any], epsilon: float) -> float:
 
 
 def utterance_information(losses: Mapping[str, Loss], vectors: int) -> float:
-    """Return the most that one utterance passes, in nat, given what its streams cost.
+    """Return the upper bound of information in one utterance, in nat, from its streams' losses.
 
     Args:
         losses: Loss of each stream, as in a ledger entry.
@@ -149,7 +149,7 @@ def odds_accuracy_limit(epsilon: float, candidates: int) -> float:
 
 
 def passing_line(losses: Mapping[str, Loss], vectors: int) -> str:
-    """Return one line for under a table: what the claim lets through per utterance."""
+    """Return one line below a table: the information bound per utterance under the claim."""
     parts = []
     for name in sorted(losses):
         passed = utterance_information({name: losses[name]}, vectors)

@@ -1,4 +1,4 @@
-"""Audit a mechanism from outside: released values only, against the epsilon it claims.
+"""Black-box audit of a mechanism's claimed epsilon from released values.
 
 Two kinds of test, each with a chance of at most alpha to accuse a right mechanism:
 
@@ -258,6 +258,6 @@ def _drawn(draw: Callable[[int], Sample], count: int) -> Sample:
 
 
 def require_releases(releases: int) -> None:
-    """Refuse an audit of too few releases to say anything."""
+    """Raise an error if there are too few releases for an audit."""
     if releases < 100:
         raise InputError(f"an audit needs at least 100 releases, got {releases}")

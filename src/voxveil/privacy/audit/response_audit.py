@@ -1,4 +1,4 @@
-"""Audit of the mechanisms on codes: what they tell only, against the claim."""
+"""Black-box audit of the mechanisms on codes against their claimed epsilon."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def audit_response(
     releases: int = RELEASES,
     noise: NoiseSource | None = None,
 ) -> list[Finding]:
-    """Audit randomised response against a claimed epsilon per vector.
+    """Audit randomized response against a claimed epsilon per vector.
 
     Args:
         mechanism: What is audited; its own ``epsilon`` is not believed.
@@ -83,9 +83,9 @@ def _draw(
     def some(count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         scores = np.zeros((count, codes))
         scores[:, code] = 1.0
-        told = mechanism.release(scores, source).value
+        released = mechanism.release(scores, source).value
         # Above 0 speaks for code 0, below for code 1, 0 for neither.
-        return np.asarray(told[:, 0] - told[:, 1], np.float64)
+        return np.asarray(released[:, 0] - released[:, 1], np.float64)
 
     return some
 
@@ -97,16 +97,16 @@ def _law(mechanism: RandomizedResponse, epsilon: float, releases: int, source: N
     count = min(releases, 200_000)
     scores = np.zeros((count, _CODES))
     scores[:, 7] = 1.0
-    told = mechanism.release(scores, source).value.argmax(axis=1)
+    released = mechanism.release(scores, source).value.argmax(axis=1)
     kept = kept_probability(epsilon, _CODES)
-    counts = np.bincount(told, minlength=_CODES).astype(np.float64)
+    counts = np.bincount(released, minlength=_CODES).astype(np.float64)
     expected = np.full(_CODES, (1.0 - kept) / (_CODES - 1) * count)
     expected[7] = kept * count
     # The test wants five expected in every cell: where others are rarer, they count together.
     if expected.min() < 5:
         counts, expected = (np.array([x[7], x.sum() - x[7]]) for x in (counts, expected))
     p = float(chisquare(counts, expected).pvalue)
-    detail = f"code kept {np.mean(told == 7):.4f} of the time, claimed {kept:.4f}; law p = {p:.2g}"
+    detail = f"code kept {np.mean(released == 7):.4f} of the time, claimed {kept:.4f}; law p = {p:.2g}"
     verdict: Verdict = "consistent" if p >= ALPHA else "violation"
     return Finding(
         mechanism.name,
@@ -126,15 +126,15 @@ def _subset_law(mechanism: SubsetSelection, epsilon: float, releases: int, sourc
     count, others = min(releases, 200_000), _CODES - 1
     scores = np.zeros((count, _CODES))
     scores[:, 7] = 1.0
-    told = mechanism.release(scores, source).value > 0
+    released = mechanism.release(scores, source).value > 0
     size = subset_size(epsilon, _CODES)
-    sizes = told.sum(axis=1)
+    sizes = released.sum(axis=1)
     held = 1.0 / (1.0 + (_CODES - size) / size * math.exp(-epsilon))
-    hits = int(told[:, 7].sum())
+    hits = int(released[:, 7].sum())
     p_held = float(binomtest(hits, count, held).pvalue)
     # Sampling without replacement: every other code is as likely, and any two shut each other out.
-    filled = np.delete(told, 7, axis=1).sum(axis=0)
-    share = (sizes - told[:, 7]) / others
+    filled = np.delete(released, 7, axis=1).sum(axis=0)
+    share = (sizes - released[:, 7]) / others
     spread = float((share * (1.0 - share)).sum())
     statistic = float(np.square(filled - filled.mean()).sum()) * (others - 1) / (others * spread)
     p_filled = float(chi2.sf(statistic, others - 1))

@@ -1,1 +1,1 @@
-"""The full-size recognizer: a conformer that spells, by CTC and attention, what it hears."""
+"""The full-size speech recognizer: a conformer with joint CTC and attention decoding."""

@@ -1,4 +1,4 @@
-"""What training speech goes through: another speed, and stretches of its spectrum masked.
+"""Data augmentation of training speech: speed perturbation and spectral masking.
 
 Ko et al., "Audio augmentation for speech recognition", Interspeech 2015; Park et al., "SpecAugment",
 Interspeech 2019. Both are SpeechBrain's; what they draw comes from torch's generators, which a step seeds.
@@ -55,7 +55,7 @@ class Augmentation:
         return changed, (samples * 100.0 / percent).floor().long().clamp(min=1, max=changed.shape[1])
 
     def masked(self, normal: torch.Tensor) -> torch.Tensor:
-        """Return normalised (batch, K, 80) log-mel with stretches set to their mean, 0."""
+        """Return normalized (batch, K, 80) log-mel with stretches set to their mean, 0."""
         for mask in self._masks:
             normal = mask(normal)
         return normal

@@ -1,4 +1,4 @@
-"""Which utterances a step sees: of similar length together, each once a pass, read ahead by threads.
+"""Training batches of utterances of similar length, read ahead by threads.
 
 The batch of a step depends on (seed, step) only.
 """
@@ -90,12 +90,12 @@ class Batches:
     """
 
     def __init__(self, said: Sequence[Said], seconds: float, seed: int, name: str) -> None:
-        self._said = sorted(said, key=lambda each: (each.samples, each.id))
+        self._said = sorted(said, key=lambda utterance: (utterance.samples, utterance.id))
         self._seed, self._name = seed, name
         self._ends: list[int] = []
         start = 0
-        for index, each in enumerate(self._said):
-            if index > start and each.samples * (index - start + 1) > seconds * SAMPLE_RATE:
+        for index, clip in enumerate(self._said):
+            if index > start and clip.samples * (index - start + 1) > seconds * SAMPLE_RATE:
                 self._ends.append(index)
                 start = index
         self._ends.append(len(self._said))
@@ -110,12 +110,12 @@ class Batches:
 
     def of_step(self, step: int) -> list[Said]:
         """Return the batch of a step."""
-        number, place = divmod(step, len(self))
+        number, position = divmod(step, len(self))
         rng = stream(self._seed, self._name, "pass", number)
         # Nearly by length: neighbours change places, sizes stay.
         spread = _SPREAD * len(self._said) / len(self)
         order = np.argsort(np.arange(len(self._said)) + rng.uniform(0, spread, len(self._said)))
-        index = int(rng.permutation(len(self))[place])
+        index = int(rng.permutation(len(self))[position])
         return [self._said[i] for i in order[self._start(index) : self._ends[index]]]
 
     def _start(self, index: int) -> int:
@@ -150,9 +150,9 @@ class Reader:
         """
         ready = self._ahead[1] if self._ahead and self._ahead[0] == batch else self._start(batch)
         self._ahead = (following, self._start(following))
-        clips = [torch.from_numpy(each.result()) for each in ready]
+        clips = [torch.from_numpy(future.result()) for future in ready]
         samples = torch.tensor([len(clip) for clip in clips])
         return torch.nn.utils.rnn.pad_sequence(clips, batch_first=True), samples
 
     def _start(self, batch: list[Said]) -> list[Future[NDArray[np.float32]]]:
-        return [self._pool.submit(self._read, each.id) for each in batch]
+        return [self._pool.submit(self._read, utterance.id) for utterance in batch]

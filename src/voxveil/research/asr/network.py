@@ -107,17 +107,17 @@ class AsrNetwork(nn.Module):
         self.ctc = linear(n_neurons=size.tokens, input_size=size.width)
         self.next = linear(n_neurons=size.tokens, input_size=size.width)
 
-    def normalise_by(self, mean: torch.Tensor, sd: torch.Tensor) -> None:
+    def normalize_by(self, mean: torch.Tensor, sd: torch.Tensor) -> None:
         """Set the (80,) mean and standard deviation of centred log-mel."""
         self.mean.copy_(mean)
         self.sd.copy_(sd)
 
-    def normalised(self, mel: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
+    def normalized(self, mel: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
         """Return (batch, K, 80) of mean 0 and variance 1 over training speech, 0 after each utterance."""
         return (mel - self.mean) / self.sd * _inside(mel, frames)
 
     def encode(self, normal: torch.Tensor, frames: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Encode normalised log-mel.
+        """Encode normalized log-mel.
 
         Args:
             normal: (batch, K, 80).
@@ -140,7 +140,7 @@ class AsrNetwork(nn.Module):
         """Score transcripts.
 
         Args:
-            normal: (batch, K, 80) normalised log-mel.
+            normal: (batch, K, 80) normalized log-mel.
             frames: (batch,) frames of each utterance.
             before: (batch, L) tokens before each next one, from the first mark on, filled with blanks.
 

@@ -1,4 +1,4 @@
-"""A trained conformer that writes down what it hears: joint beam search, or greedy CTC.
+"""Decoding with a trained conformer: joint CTC and attention beam search, or greedy CTC.
 
 The beam search is SpeechBrain's: the decoder's score of each token and that of CTC's prefixes, weighted,
 divided by the length (Watanabe et al., 2017). No language model. Each utterance is decoded by itself, without
@@ -84,13 +84,13 @@ class Recognizer:
 
     @property
     def tokens(self) -> Tokens:
-        """What it spells with."""
+        """Output tokens."""
         return self._tokens
 
     def transcribe(
         self, audio: NDArray[np.float32], name: str = "audio", *, beam: int = 10, ctc_weight: float = 0.4
     ) -> str:
-        """Return the normalised words of one utterance, maybe none.
+        """Return the normalized words of one utterance, maybe none.
 
         Args:
             audio: (n,) 16 kHz mono in [-1, 1].
@@ -110,7 +110,7 @@ class Recognizer:
         clip = torch.from_numpy(np.asarray(audio, np.float32))[None].to(device())
         with torch.inference_mode():
             mel, frames = centred_mel(clip, torch.tensor([clip.shape[1]], device=clip.device))
-            encoded, _ = self._network.encode(self._network.normalised(mel, frames), frames)
+            encoded, _ = self._network.encode(self._network.normalized(mel, frames), frames)
             if not beam:
                 best = self._network.ctc_log_probs(encoded)[0].argmax(dim=1)
                 return self._tokens.decode(collapse(best.tolist()))
@@ -126,7 +126,7 @@ class Recognizer:
 
 
 def collapse(path: list[int]) -> list[int]:
-    """Return what a CTC path spells: runs made one token, blanks removed."""
+    """Return the tokens of a CTC path: repeats merged, blanks removed."""
     return [one for one, last in zip(path, [BLANK, *path], strict=False) if one != last and one != BLANK]
 
 

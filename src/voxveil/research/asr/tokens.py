@@ -1,4 +1,4 @@
-"""What a recognizer spells with: characters, or pieces of words learnt by SentencePiece.
+"""Output tokens of the recognizer: characters, or subwords learnt by SentencePiece.
 
 Both are learnt from the training transcripts alone, spelt by
 :func:`voxveil.utility.transcripts.normalize_words`.
@@ -36,7 +36,7 @@ class Tokens:
 
     def __init__(self, characters: Sequence[str] = (), pieces: bytes = b"") -> None:
         self._characters = tuple(characters)
-        self._number = {each: index for index, each in enumerate(self._characters, _FIRST)}
+        self._number = {character: index for index, character in enumerate(self._characters, _FIRST)}
         self._pieces = pieces
         self._processor = _processor(pieces) if pieces else None
 
@@ -50,15 +50,15 @@ class Tokens:
         return "pieces" if self._processor else "characters"
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a transcript; what cannot be spelt is left out."""
+        """Return the tokens of a transcript without unknown characters."""
         words = " ".join(normalize_words(text))
         if self._processor:
             found = self._processor.encode(words)
             return [_FIRST + int(piece) for piece in found if piece != self._processor.unk_id()]
-        return [self._number[each] for each in words if each in self._number]
+        return [self._number[character] for character in words if character in self._number]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return the words that tokens spell, normalised; marks are passed over."""
+        """Return the words that tokens spell, normalized; marks are passed over."""
         text = [int(number) - _FIRST for number in numbers if number >= _FIRST]
         if self._processor:
             spelt = self._processor.decode(text)
@@ -67,7 +67,7 @@ class Tokens:
         return " ".join(normalize_words(spelt))
 
     def save(self, folder: Path) -> dict[str, Any]:
-        """Write what does not fit into ``model.json``; return what does."""
+        """Write the subword model, if any, to a file; return the part for ``model.json``."""
         if not self._processor:
             return {"characters": list(self._characters)}
         write_bytes(Path(folder) / _FILE, self._pieces)
@@ -115,7 +115,7 @@ def learn_tokens(texts: Sequence[str], pieces: int) -> Tokens:
         InputError: No transcript has a word, or there is too little text for pieces.
     """
     lines = [" ".join(normalize_words(text)) for text in texts]
-    characters = sorted({each for line in lines for each in line} | {" "})
+    characters = sorted({character for line in lines for character in line} | {" "})
     if not any(lines):
         raise InputError("no training transcript has a word; a recognizer of words needs transcripts")
     if not pieces:

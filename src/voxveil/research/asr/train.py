@@ -26,7 +26,7 @@ __all__ = ["TrainedRecognizer", "train_recognizer"]
 
 #: Label that does not count in the cross-entropy.
 _PADDING = -100
-#: Training utterances behind the normalisation constants at most.
+#: Training utterances behind the normalization constants at most.
 _STATISTICS = 200
 #: Smallest standard deviation of an input band, in nat.
 _SMALLEST_SD = 1e-2
@@ -36,7 +36,7 @@ _VALIDATION = 3600.0
 
 @dataclass(frozen=True)
 class TrainedRecognizer:
-    """What training gives.
+    """A trained recognizer with its curve.
 
     Attributes:
         recognizer: Ready to transcribe.
@@ -95,7 +95,7 @@ def train_recognizer(
     )
     with seeded(seed, "asr", "initial"):
         network = AsrNetwork(size)
-    network.normalise_by(*_statistics(training, read))
+    network.normalize_by(*_statistics(training, read))
     network.to(device())
     augmentation = Augmentation(speeds, params.spec_augment)
     batches = Batches(training, params.batch_seconds, seed, "asr")
@@ -115,7 +115,7 @@ def train_recognizer(
                 for batch, following in zip(unseen, [*unseen[1:], unseen[0]], strict=True):
                     audio, samples = other.audio(batch, following)
                     loss, _ = _loss(network, batch, audio.to(device()), samples.to(device()), params)
-                    count = sum(len(each.tokens) for each in batch)
+                    count = sum(len(utterance.tokens) for utterance in batch)
                     total, spelt = total + count * float(loss), spelt + count
             return {"held_out": total / spelt}
 
@@ -142,18 +142,18 @@ def _loss(
     # The Fourier transform and the means stay in float32 whatever the network computes in.
     with torch.autocast(where.type, enabled=False):
         mel, frames = centred_mel(audio, samples)
-        normal = network.normalised(mel, frames)
+        normal = network.normalized(mel, frames)
         if augmentation is not None:
             normal = augmentation.masked(normal)
-    spelt = [torch.tensor(each.tokens) for each in batch]
-    before = _filled([torch.cat([torch.tensor([BEGIN]), each]) for each in spelt], BLANK).to(where)
-    after = _filled([torch.cat([each, torch.tensor([END])]) for each in spelt], _PADDING).to(where)
+    spelt = [torch.tensor(utterance.tokens) for utterance in batch]
+    before = _filled([torch.cat([torch.tensor([BEGIN]), tokens]) for tokens in spelt], BLANK).to(where)
+    after = _filled([torch.cat([tokens, torch.tensor([END])]) for tokens in spelt], _PADDING).to(where)
     log_probs, logits, lengths = network(normal, frames, before)
     ctc = functional.ctc_loss(
         log_probs.transpose(0, 1),
         _filled(spelt, BLANK).to(where),
         lengths,
-        torch.tensor([len(each) for each in spelt], device=where),
+        torch.tensor([len(tokens) for tokens in spelt], device=where),
         blank=BLANK,
     )
     attention = functional.cross_entropy(
@@ -171,8 +171,8 @@ def _statistics(said: Sequence[Said], read: Read) -> tuple[torch.Tensor, torch.T
     """Return the (80,) mean and standard deviation of centred log-mel over spread training utterances."""
     chosen = said[:: max(1, -(-len(said) // _STATISTICS))]
     frames = []
-    for each in chosen:
-        audio = torch.from_numpy(read(each.id))
+    for utterance in chosen:
+        audio = torch.from_numpy(read(utterance.id))
         mel, count = centred_mel(audio[None], torch.tensor([len(audio)]))
         frames.append(mel[0, : int(count[0])])
     everything = torch.cat(frames).double()
@@ -185,6 +185,8 @@ def _validation(held: Sequence[Said], seconds: float, seed: int) -> list[list[Sa
     if not held:
         return []
     batches = Batches(held, seconds, seed, "asr-held-out")
-    most = max(1, int(_VALIDATION * SAMPLE_RATE * len(batches) / sum(each.samples for each in held)))
+    most = max(
+        1, int(_VALIDATION * SAMPLE_RATE * len(batches) / sum(utterance.samples for utterance in held))
+    )
     every = max(1, -(-len(batches) // most))
     return [batches.in_order(index) for index in range(0, len(batches), every)]

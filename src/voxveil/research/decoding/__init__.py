@@ -1,1 +1,1 @@
-"""Words and phones from released content alone: lexicon, language models, and the search through them."""
+"""Decoding of words and phones from released content: lexicon, language models, search."""

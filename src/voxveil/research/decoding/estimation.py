@@ -34,16 +34,16 @@ def kneser_ney(sentences: Sequence[Sequence[str]], words: Sequence[str], order: 
     if order not in (1, 2, 3):
         raise InputError(f"the order of a language model must be 1, 2 or 3, got {order}")
     vocabulary = tuple(sorted({*words, BEGIN, END}))
-    place = {word: index for index, word in enumerate(vocabulary)}
+    index_of = {word: index for index, word in enumerate(vocabulary)}
     coded = []
     for sentence in sentences:
         for word in sentence:
-            if word not in place:
+            if word not in index_of:
                 raise InputError(f"word {word!r} is not in the vocabulary of the language model")
-        coded.append(np.array([place[word] for word in (BEGIN, *sentence, END)], np.int64))
-    grams, counts = _counts(coded, order, place[BEGIN])
+        coded.append(np.array([index_of[word] for word in (BEGIN, *sentence, END)], np.int64))
+    grams, counts = _counts(coded, order, index_of[BEGIN])
     uniform = np.full(len(vocabulary), 1.0 / (len(vocabulary) - 1))
-    uniform[place[BEGIN]] = 0.0
+    uniform[index_of[BEGIN]] = 0.0
     kept: list[NDArray[np.int64]] = [np.arange(len(vocabulary))[:, None]]
     logs: list[NDArray[np.float64]] = []
     model: NGramModel | None = None

@@ -1,4 +1,4 @@
-"""The decoding graph: phones with their durations, over the lexicon, over the language model.
+"""The decoding graph: a composition of phone durations, lexicon and language model.
 
 In the terms of Mohri, Pereira and Riley (2002), H o min(det(L o G)). H lets each phone last at least
 some frames; L spells words in phones with optional silence between them, with disambiguation symbols
@@ -65,7 +65,7 @@ class Graph:
 
     @staticmethod
     def load(folder: Path) -> Graph:
-        """Read what :meth:`save` wrote.
+        """Read the files of :meth:`save`.
 
         Raises:
             InputError: Not a graph of format 1.
@@ -178,8 +178,8 @@ def _spelling(
     label = {phone: index for index, phone in enumerate(phones, 1)}
     first = len(phones) + 1
     # #0 goes through from G; #1 ends a silence; the others tell words apart.
-    shared = Counter(spoken for word in words for spoken in set(lexicon[word]))
-    prefixes = {spoken[:end] for spoken in shared for end in range(1, len(spoken))}
+    shared = Counter(pronunciation for word in words for pronunciation in set(lexicon[word]))
+    prefixes = {pronunciation[:end] for pronunciation in shared for end in range(1, len(pronunciation))}
     used: Counter[tuple[str, ...]] = Counter()
     fst = kaldifst.StdVectorFst()
     start, loop, silent, ended = (fst.add_state() for _ in range(4))
@@ -197,17 +197,17 @@ def _spelling(
     arc(ended, first + 1, 0, 0.0, loop)
     highest = 1
     for word_label, word in enumerate(words, 1):
-        for spoken in dict.fromkeys(lexicon[word]):
-            labels = [label[phone] for phone in spoken]
-            if shared[spoken] > 1 or spoken in prefixes:
-                used[spoken] += 1
-                labels.append(first + 1 + used[spoken])
-                highest = max(highest, 1 + used[spoken])
+        for pronunciation in dict.fromkeys(lexicon[word]):
+            labels = [label[phone] for phone in pronunciation]
+            if shared[pronunciation] > 1 or pronunciation in prefixes:
+                used[pronunciation] += 1
+                labels.append(first + 1 + used[pronunciation])
+                highest = max(highest, 1 + used[pronunciation])
             here, outer, cost = loop, word_label, word_cost
             for inner in labels[:-1]:
-                there = fst.add_state()
-                arc(here, inner, outer, cost, there)
-                here, outer, cost = there, 0, 0.0
+                following = fst.add_state()
+                arc(here, inner, outer, cost, following)
+                here, outer, cost = following, 0, 0.0
             arc(here, labels[-1], outer, cost + without, loop)
             arc(here, labels[-1], outer, cost + after_silence, silent)
     arc(loop, first, len(words) + 1, 0.0, loop)
@@ -233,7 +233,7 @@ def _durations(kaldifst: Any, phones: int, symbols: range, min_frames: int) -> A
         for phone, chain in enumerate(chains, 1):
             fst.add_arc(source, kaldifst.StdArc(phone, phone, 0.0, chain[0]))
     for phone, chain in enumerate(chains, 1):
-        for here, there in zip(chain, (*chain[1:], chain[-1]), strict=True):
-            fst.add_arc(here, kaldifst.StdArc(phone, 0, 0.0, there))
+        for here, target in zip(chain, (*chain[1:], chain[-1]), strict=True):
+            fst.add_arc(here, kaldifst.StdArc(phone, 0, 0.0, target))
     kaldifst.arcsort(fst, "olabel")
     return fst

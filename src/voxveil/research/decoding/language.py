@@ -18,7 +18,7 @@ __all__ = ["LanguageKnobs", "language_model", "training_sentences", "vocabulary"
 
 @dataclass(frozen=True)
 class LanguageKnobs:
-    """What the language model is made of.
+    """Parameters of the language model.
 
     Attributes:
         order: Longest n-gram, 1 to 3.
@@ -36,7 +36,7 @@ class LanguageKnobs:
 def training_sentences(
     training: Sequence[Utterance], tested: Sequence[Utterance]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the sentences a language model may learn from: none of them is said in the test.
+    """Return the training sentences of a language model; none of them is in the test.
 
     A transcript that equals a tested one goes, whoever read it (readers share books).
 
@@ -86,6 +86,6 @@ def language_model(
         words: As :func:`vocabulary` returns.
         knobs: Order, weight and pruning.
     """
-    own = kneser_ney(sentences, words, knobs.order)
+    domain = kneser_ney(sentences, words, knobs.order)
     other = restricted(general.cut(min(knobs.order, general.order)), words)
-    return pruned(mixed(own, other, knobs.share), knobs.prune)
+    return pruned(mixed(domain, other, knobs.share), knobs.prune)

@@ -1,4 +1,4 @@
-"""How words are pronounced: the dictionary in PocketSphinx's package, espeak-ng for what it lacks."""
+"""Pronunciations of words: PocketSphinx's dictionary, and espeak-ng for missing words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_dictionary(path: Path) -> dict[str, tuple[tuple[str, ...], ...]]:
             raise InputError(f"{path}:{number}: must be 'WORD PHONE ...' in the phone set, got {line[:60]!r}")
         name = word.rpartition("(")[0] if word.endswith(")") and "(" in word[1:] else word
         found.setdefault(name, {})[merged(phones)] = None
-    return {word: tuple(spoken) for word, spoken in found.items()}
+    return {word: tuple(pronunciations) for word, pronunciations in found.items()}
 
 
 def word_lexicon(words: Iterable[str], dictionary: Lexicon) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -51,4 +51,4 @@ def word_lexicon(words: Iterable[str], dictionary: Lexicon) -> dict[str, tuple[t
 
 def merged(phones: Sequence[str]) -> tuple[str, ...]:
     """Drop a phone that equals the one before: alignments know no boundary between them."""
-    return tuple(phone for place, phone in enumerate(phones) if not place or phones[place - 1] != phone)
+    return tuple(phone for index, phone in enumerate(phones) if not index or phones[index - 1] != phone)

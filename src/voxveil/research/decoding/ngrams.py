@@ -1,4 +1,4 @@
-"""Back-off n-gram models as arrays: look-up, normalisation, mixing, pruning, ARPA.
+"""Back-off n-gram models as arrays: look-up, normalization, mixing, pruning, ARPA.
 
 An n-gram is a row of word indices, oldest word first. A model of order N knows some n-grams of each
 length up to N; what it does not know backs off: p(w | h) = b(h) p(w | h without its oldest word).
@@ -125,8 +125,8 @@ def restricted(model: NGramModel, words: Sequence[str]) -> NGramModel:
             probability of its rarest word.
     """
     kept = tuple(sorted({*words, BEGIN, END}))
-    place = {word: index for index, word in enumerate(kept)}
-    new = np.array([place.get(word, -1) for word in model.words])
+    index_of = {word: index for index, word in enumerate(kept)}
+    new = np.array([index_of.get(word, -1) for word in model.words])
     first = np.full(len(kept), model.log_p[0][model.log_p[0] > _LOWEST].min())
     first[new[new >= 0]] = model.log_p[0][new >= 0]
     grams, log_p = [np.arange(len(kept))[:, None]], [first]

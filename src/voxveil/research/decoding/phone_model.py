@@ -1,4 +1,4 @@
-"""Phones from released content by a phone language model: free post-processing of what is released.
+"""The phone language model with durations, used to post-process released content.
 
 A phone trigram and the phones' durations, counted on public alignments, stand over the frame
 posteriors. A state is (phone before, phone, frames so far): a phone lasts at least
@@ -67,7 +67,7 @@ class PhoneModel:
 
     @staticmethod
     def load(path: Path) -> PhoneModel:
-        """Read what :meth:`save` wrote.
+        """Read the file of :meth:`save`.
 
         Raises:
             InputError: Not such a file.
@@ -98,9 +98,9 @@ def phone_model(
         raise InputError("a phone model needs at least one labelled frame")
     runs = [_runs(np.asarray(one)) for one in labels if len(one)]
     model = kneser_ney([[phones[i] for i in which] for which, _ in runs], phones, order)
-    place = np.array([model.words.index(phone) for phone in phones])
-    before = np.array([*place, model.words.index(BEGIN)])
-    grid = np.stack(np.meshgrid(before, place, place, indexing="ij"), axis=-1).reshape(-1, 3)
+    columns = np.array([model.words.index(phone) for phone in phones])
+    before = np.array([*columns, model.words.index(BEGIN)])
+    grid = np.stack(np.meshgrid(before, columns, columns, indexing="ij"), axis=-1).reshape(-1, 3)
     count = len(phones)
     log_next = model.log_prob(grid).reshape(count + 1, count, count)
     # A phone that follows itself is one longer phone; where an utterance ends is known.

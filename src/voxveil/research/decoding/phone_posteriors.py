@@ -1,4 +1,4 @@
-"""Phone posteriors given the whole utterance: forward and backward through the phone model.
+"""Forward-backward smoothing of phone posteriors with the phone language model.
 
 The best path (:func:`voxveil.research.decoding.phone_model.decode_phones`) maximizes the probability of the
 whole phone sequence. The posteriors of this module are per frame. Both read Released posteriors only.
@@ -78,23 +78,23 @@ def smoothed_posteriors(
 
 
 def tuned_scales(
-    spoken: Sequence[tuple[NDArray[Any], NDArray[np.integer[Any]]]], model: PhoneModel
+    labelled: Sequence[tuple[NDArray[Any], NDArray[np.integer[Any]]]], model: PhoneModel
 ) -> Mapping[str, float]:
     """Return the scales with which :func:`smoothed_posteriors` gets the most frames right.
 
     Args:
-        spoken: (log posteriors, phone indices) of utterances of training speakers: never of the test.
+        labelled: (log posteriors, phone indices) of utterances of training speakers: never of the test.
         model: The phone model.
 
     Returns:
         ``acoustic_scale`` and ``prior_scale``, to be handed on by name.
     """
-    if not spoken:
+    if not labelled:
         raise InputError("tuning the scales needs at least one utterance")
     tried = [{"acoustic_scale": acoustic, "prior_scale": prior} for acoustic, prior in SCALES]
-    truth = [labels for _, labels in spoken]
+    truth = [labels for _, labels in labelled]
     right = [
-        frames_right([smoothed_posteriors(one, model, **scales).argmax(axis=1) for one, _ in spoken], truth)
+        frames_right([smoothed_posteriors(one, model, **scales).argmax(axis=1) for one, _ in labelled], truth)
         for scales in tried
     ]
     return tried[int(np.argmax(right))]

@@ -1,4 +1,4 @@
-"""The English trigram that PocketSphinx's package carries, read from its binary file.
+"""Reader of the binary English trigram in PocketSphinx's package.
 
 The library itself writes such a model back as ARPA only up to order 2. Layout, little-endian (lm_trie.c):
 ``Trie Language Model``, the order (1 byte), the number of n-grams of each length (4 bytes each), a
@@ -49,19 +49,19 @@ def read_trie(path: Path) -> NGramModel:
         raise InputError(f"{path}: not a binary trigram of PocketSphinx")
     counts = np.frombuffer(data, "<u4", 3, start + 1).astype(np.int64)
     tables = np.frombuffer(data, "<f4", 3 * _CODES, start + 17).astype(np.float64).reshape(3, _CODES)
-    place = start + 17 + tables.size * 4
+    offset = start + 17 + tables.size * 4
     kind = np.dtype([("p", "<f4"), ("b", "<f4"), ("next", "<u4")])
-    unigrams = np.frombuffer(data, kind, counts[0] + 1, place)
-    place += unigrams.nbytes
+    unigrams = np.frombuffer(data, kind, counts[0] + 1, offset)
+    offset += unigrams.nbytes
     word_bits, next_bits = int(counts[0]).bit_length(), int(counts[2]).bit_length()
     widths = (word_bits + 32 + next_bits, word_bits + 16)
     sizes = [((1 + int(n)) * width + 7) // 8 + 8 for n, width in zip(counts[1:], widths, strict=True)]
     # Each bigram row: the word before, the code of its weight, that of its probability, its first trigram.
-    pairs = _fields(data[place : place + sizes[0]], int(counts[1]) + 1, (word_bits, 16, 16, next_bits))
-    place += sizes[0]
-    triples = _fields(data[place : place + sizes[1]], int(counts[2]), (word_bits, 16))
-    place += sizes[1] + 4
-    words = tuple(data[place:].decode("utf-8").split("\0")[:-1])
+    pairs = _fields(data[offset : offset + sizes[0]], int(counts[1]) + 1, (word_bits, 16, 16, next_bits))
+    offset += sizes[0]
+    triples = _fields(data[offset : offset + sizes[1]], int(counts[2]), (word_bits, 16))
+    offset += sizes[1] + 4
+    words = tuple(data[offset:].decode("utf-8").split("\0")[:-1])
     if len(words) != counts[0]:
         raise InputError(f"{path}: {len(words)} words, its head says {counts[0]}")
     # The head counts a few n-grams too many, which the trie does not hold.

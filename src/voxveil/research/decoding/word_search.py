@@ -1,4 +1,4 @@
-"""Words from frame posteriors: a beam search through the decoding graph, and its errors."""
+"""Beam search for words in the decoding graph, and word errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALES = (0.15, 0.2, 0.25, 0.35, 0.5)
 
 @dataclass(frozen=True)
 class SearchKnobs:
-    """How the graph is searched.
+    """Parameters of the search.
 
     Attributes:
         acoustic_scale: Weight of a frame's log-likelihood against the language model. Neighbouring
@@ -73,26 +73,28 @@ def decode_words(log_posteriors: NDArray[Any], graph: Graph, knobs: SearchKnobs 
     return [graph.words[label - 1] for label in labels]
 
 
-def word_errors(transcript: str, heard: Sequence[str]) -> Edits:
-    """Return the errors of decoded words against a transcript, both spelt alike."""
-    return count_edits(normalize_words(transcript), normalize_words(" ".join(heard)))
+def word_errors(transcript: str, decoded: Sequence[str]) -> Edits:
+    """Return the errors of decoded words against a transcript, after normalization of both."""
+    return count_edits(normalize_words(transcript), normalize_words(" ".join(decoded)))
 
 
 def tuned(
-    spoken: Mapping[str, tuple[NDArray[Any], str]], graph: Graph, knobs: SearchKnobs | None = None
+    utterances: Mapping[str, tuple[NDArray[Any], str]], graph: Graph, knobs: SearchKnobs | None = None
 ) -> SearchKnobs:
     """Return the knobs with the acoustic scale of the fewest word errors.
 
     Args:
-        spoken: (log posteriors, transcript) of utterances of training speakers: never of the test.
+        utterances: (log posteriors, transcript) of utterances of training speakers: never of the test.
         graph: The graph.
         knobs: The others.
     """
-    if not spoken:
+    if not utterances:
         raise InputError("tuning the acoustic scale needs at least one utterance")
     tried = [replace(knobs or SearchKnobs(), acoustic_scale=scale) for scale in SCALES]
     errors = [
-        total(word_errors(text, decode_words(scores, graph, one)) for scores, text in spoken.values()).errors
+        total(
+            word_errors(text, decode_words(scores, graph, one)) for scores, text in utterances.values()
+        ).errors
         for one in tried
     ]
     return tried[int(np.argmin(errors))]

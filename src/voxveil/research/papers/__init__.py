@@ -1,4 +1,4 @@
-"""The tables and figures of three papers, measured here and set beside what was published.
+"""Reproduction of tables and figures of three papers, compared with the published values.
 
 :mod:`~voxveil.research.papers.catalogue` lists the items. Each item names a module of this package whose
 ``MAKERS`` holds a function ``make(project, options) -> Result``. ``Result`` is defined in

@@ -1,4 +1,4 @@
-"""Judged attacks: those of a finished chain, and somebody else's score files, in one form."""
+"""Evaluated attacks of a finished pipeline and of external score files, in one form."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Judged:
 
     @property
     def who(self) -> str:
-        """Attacker and scenario in words."""
+        """Attacker and scenario as text."""
         return f"{self.attacker}, {self.scenario.replace('_', '-')}"
 
     @property
     def name(self) -> str:
-        """What tells its numbers from others'."""
+        """Prefix of its numbers' names."""
         return f"{self.system}/{self.attacker}/{self.scenario}"
 
     @property
@@ -89,7 +89,7 @@ class Judged:
         return of_metric(f"{self.name}/{metric}", self.metrics[metric], self.source, digits=digits)
 
     def nothing(self, metric: str) -> Number | str:
-        """Return the worse end of what a metric reads where nothing leaks; empty where that is unknown."""
+        """Return the worse end of a metric's null range, empty where it is unknown."""
         found = self.metrics[metric]["null95"]
         if not found:
             return ""
@@ -148,7 +148,7 @@ class Chain:
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what must be known before any number."""
+        """Return the warnings that precede any number."""
         if not self.summaries:
             return (_NO_CHAIN,)
         found = [f"Synthetic speech. {SYNTHETIC_NOTE}"] if self.corpus["synthetic"] else []
@@ -162,9 +162,9 @@ class Chain:
         """
         chosen = (*scenarios, "original")
         found = [a for a in self.attacks if a.scenario in chosen and a.attacker != "fusion"]
-        there = {attack.system for attack in found}
+        attacked = {attack.system for attack in found}
         for summary in self.summaries:
-            if summary["system"] not in there:
+            if summary["system"] not in attacked:
                 raise IncompleteInputError(
                     f"{self.project}: system {summary['system']} has no attack {' or '.join(scenarios)};"
                     " run its score and evaluate stages again"
@@ -236,8 +236,8 @@ def _read(project: Path) -> Chain:
             run = f"tags.`voxveil.results` = '{digest}' and tags.`voxveil.system` = '{system}'"
             source = _file(f"outputs/evaluate/{system}", file, files[system], run)
             summed = _file(f"outputs/evaluate/{system}", "summary.json", files[system], run)
-            place = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
-            scored = _file(f"outputs/score/{system}", place, scores, run)
+            path = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
+            scored = _file(f"outputs/score/{system}", path, scores, run)
             histogram = attack["rank_histogram"]
             attacks.append(
                 Judged(
@@ -313,13 +313,13 @@ def given_attacks(options: Options, only: str = "") -> list[Judged]:
 
 
 def warnings_table(attacks: Sequence[Judged]) -> list[Table]:
-    """Return what the evaluations of some attacks warned of; no table where they did not."""
+    """Return a list with the table of the attacks' warnings, empty without any."""
     rows = [[attack.system, attack.who, text] for attack in attacks for text in attack.warnings]
     return [Table("What the evaluation warns of", ("System", "Attack", "Warning"), rows)] if rows else []
 
 
 def pav_ceiling(n_target: int, n_nontarget: int) -> float:
-    """Return the largest |LLR| in nat that smoothed PAV reads from this many trials: all told apart."""
+    """Return the largest |LLR| in nat of smoothed PAV on this many trials, for perfect separation."""
     apart = CountTable(
         np.array([0.0, 1.0]), np.array([0, n_target]), np.array([n_nontarget, 0]), n_target, n_nontarget
     )

@@ -1,4 +1,4 @@
-"""Every table and figure that can be reproduced: what it shows, what it needs, and where it is made."""
+"""Catalogue of reproducible tables and figures: content, required inputs, and function."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Item:
     given: bool = False
 
     def commands(self, size: str) -> str:
-        """Return the commands that make what it needs, by DVC and by Kubeflow, in a clause."""
+        """Return the DVC and Kubeflow commands that produce the required inputs, as a clause."""
         scale = self.overlays[size]
         source = " --set prepare.source=CORPUS"
         use = f"voxveil params use {scale}{source}"

@@ -32,7 +32,7 @@ _DIFFERENCES = {
 
 
 def tracks(project: Path, options: Options) -> Result:
-    """Make figure 3: pitch tracks before and after."""
+    """Make figure 3: original and released pitch tracks."""
     from voxveil.research.probe.experiment_figures import track_figure
 
     probes = _probes("dp-fig3", options, "pitch")
@@ -109,8 +109,8 @@ def _dense(probe: Probe) -> bool:
 
 
 def _source(options: Options, probe: Probe) -> Source:
-    place = f"{probe_folder(probe['kind'], probe['variant'], probe['draw'])}/probe.json"
-    return Source("file", place, file_sha256(Path(options.features or "") / place))
+    path = f"{probe_folder(probe['kind'], probe['variant'], probe['draw'])}/probe.json"
+    return Source("file", path, file_sha256(Path(options.features or "") / path))
 
 
 def _facts(probes: Sequence[Probe]) -> list[str]:
@@ -152,10 +152,10 @@ def _named(probe: Probe) -> str:
 def _asi_cells(options: Options, draws: Sequence[Probe]) -> list[Cell]:
     probe = draws[0]
     limit = 100.0 * (1.0 - mean_of(draws, "asi", "limit"))
-    place = _source(options, probe)
+    source = _source(options, probe)
     return [
         _number(options, draws, "p_asi", "asi", "p_asi", interval="p_asi_ci95", percent=True),
-        Number(f"{probe['kind']}/{probe['variant']}/limit", limit, "%", place),
+        Number(f"{probe['kind']}/{probe['variant']}/limit", limit, "%", source),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The page of a reproduced item, its JSON and its text: one HTML file that needs nothing else."""
+"""Outputs of a reproduced item: self-contained HTML page, JSON and text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def item_page(item: Item, result: Result, pictures: Mapping[str, bytes], command
         pictures: PNG of each figure by name.
         command: Command line that makes it again.
     """
-    marks = {source: str(place) for place, source in enumerate(result.sources(), 1)}
+    marks = {source: str(number) for number, source in enumerate(result.sources(), 1)}
     facts = "".join(f"<li>{escape(fact)}</li>" for fact in (item.paper, *result.facts))
     parts = [
         f'<header><h1>{escape(item.title)}</h1>\n<p class="lead">{escape(item.shows)}</p>\n'
@@ -65,11 +65,11 @@ def item_page(item: Item, result: Result, pictures: Mapping[str, bytes], command
     if result.figures:
         drawn = "\n".join(
             figure_html(
-                Picture(pictures[each.name]),
-                escape(each.spoken, quote=True),
-                f"{escape(each.caption)} Sources: {_marks(each.sources, marks)}.",
+                Picture(pictures[figure.name]),
+                escape(figure.alt, quote=True),
+                f"{escape(figure.caption)} Sources: {_marks(figure.sources, marks)}.",
             )
-            for each in result.figures
+            for figure in result.figures
         )
         parts.append(f"<section><h2>Figures</h2>\n{drawn}</section>")
     if result.differences:
@@ -145,7 +145,7 @@ def _sources(marks: Mapping[Source, str]) -> str:
     for source, mark in marks.items():
         found = {"SHA-256": source.sha256, "MLflow": source.run}
         trace = "; ".join(f"{name} {text}" for name, text in found.items() if text)
-        rows.append([mark, source.kind, escape(source.place), escape(trace)])
+        rows.append([mark, source.kind, escape(source.location), escape(trace)])
     table = html_table(
         "Where each row and figure comes from; every number with its source stands in results.json",
         (_SOURCE, "Kind", "What", "Traced by"),

@@ -51,9 +51,9 @@ def embeddings(project: Path, options: Options) -> Result:
 def representations(project: Path, options: Options) -> Result:
     """Make figure 3: histograms of F0 and of phones."""
     chain = open_chain("srd-fig3", project, options)
-    there = {(a.system, a.attacker) for a in chain.attacks}
+    attacked = {(a.system, a.attacker) for a in chain.attacks}
     systems = [summary["system"] for summary in chain.summaries]
-    missing = [kind for kind in HISTOGRAMS if any((system, kind) not in there for system in systems)]
+    missing = [kind for kind in HISTOGRAMS if any((system, kind) not in attacked for system in systems)]
     if missing:
         kinds = ",".join(dict.fromkeys(a.attacker for a in chain.attacks))
         raise IncompleteInputError(
@@ -91,7 +91,7 @@ def _ranked(attacks: Iterable[Judged]) -> list[Judged]:
     for attack in found:
         if attack.histogram is None:
             raise InputError(
-                f"{attack.source.place}: {attack.name} has no ranks: {attack.why or 'no matrix'}"
+                f"{attack.source.location}: {attack.name} has no ranks: {attack.why or 'no matrix'}"
             )
     return found
 
@@ -119,7 +119,7 @@ def _result(chain: Chain, measured: list[Judged], given: list[Judged], scenario:
 def _figure(kind: str, attacks: Sequence[Judged]) -> Drawn:
     from voxveil.research.papers.figures.ranks import panels_figure
 
-    spoken = "; ".join(
+    alt = "; ".join(
         f"{a.system}: {number(a.metrics['identification_rate']['value'])} % identified among {a.references}"
         for a in attacks
     )
@@ -128,7 +128,7 @@ def _figure(kind: str, attacks: Sequence[Judged]) -> Drawn:
         panels_figure(attacks),
         f"Rank histograms, attacker {kind}: bars the share of inputs, line the beta-binomial fit, dashed"
         " chance 1/N. A high first bar is identification.",
-        spoken,
+        alt,
         list(dict.fromkeys(a.ranked for a in attacks)),
     )
 

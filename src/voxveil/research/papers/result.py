@@ -1,4 +1,4 @@
-"""What a reproduced table or figure is made of; every number says where it comes from."""
+"""Data types of reproduced tables and figures; every number names its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cell", "Drawn", "Number", "Options", "Result", "Source", "Table", "o
 
 @dataclass(frozen=True)
 class Options:
-    """What a reader of the command line may choose.
+    """Command-line options of a reproduction.
 
     Attributes:
         size: ``mini`` or ``full``: which overlay a message about missing inputs names.
@@ -36,29 +36,29 @@ class Options:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a number comes from.
+    """Source of a number.
 
     Attributes:
         kind: ``file``, ``computed`` (from a formula or a seeded simulation) or ``published``.
-        place: File relative to the folder it was found in, the computation, or the publication.
+        location: File relative to the folder it was found in, the computation, or the publication.
         sha256: Of the file.
         run: Filter that finds the file's run in MLflow, where it has one.
     """
 
     kind: str
-    place: str
+    location: str
     sha256: str = ""
     run: str = ""
 
     def to_json(self) -> dict[str, str]:
         """Return it for ``results.json``."""
-        found = {"kind": self.kind, "place": self.place}
+        found = {"kind": self.kind, "place": self.location}
         return found | {name: text for name, text in (("sha256", self.sha256), ("run", self.run)) if text}
 
 
 @dataclass(frozen=True)
 class Number:
-    """A value with all that it travels with.
+    """A value with unit, interval, null range and source.
 
     Attributes:
         name: What it is, ``ROW/METRIC``; unique within a result.
@@ -113,20 +113,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure.
+    """A drawn figure with caption and sources.
 
     Attributes:
         name: Stem of its file.
         figure: Drawn on a white ground.
         caption: Plain text.
-        spoken: Its content in words, for those who cannot see it.
+        alt: Its content in words, for those who cannot see it.
         sources: Where what it shows comes from.
     """
 
     name: str
     figure: Figure
     caption: str
-    spoken: str
+    alt: str
     sources: Sequence[Source]
 
 

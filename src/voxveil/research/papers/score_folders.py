@@ -21,7 +21,7 @@ _TRIALS = ("trials.txt", "trials.txt.gz", "trials")
 
 @dataclass(frozen=True)
 class ScoreFiles:
-    """What ``voxveil evaluate`` reads of one attack.
+    """Score files of one attack, as read by ``voxveil evaluate``.
 
     Attributes:
         scores: Text score file, or an .npz.

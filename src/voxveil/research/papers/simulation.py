@@ -154,13 +154,13 @@ def _truth_table(table: CountTable, seed: int) -> Table:
     at = np.array([-4.0, -2.0, 0.0, 2.0, 4.0])
     one, exact = _source(seed, 1), Source("computed", _FORMULA)
     rows: list[list[str | Number]] = []
-    for place, score in enumerate(at):
+    for index, score in enumerate(at):
         rows.append(
             [
                 f"{score:g}",
-                Number(f"score {score:g}/true", float(same_mean_llr(at)[place]), "nat", exact),
+                Number(f"score {score:g}/true", float(same_mean_llr(at)[index]), "nat", exact),
                 *(
-                    Number(f"score {score:g}/{name}", float(curve(at)[place]), "nat", one)
+                    Number(f"score {score:g}/{name}", float(curve(at)[index]), "nat", one)
                     for name, curve in curves.items()
                 ),
             ]

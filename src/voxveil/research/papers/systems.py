@@ -26,31 +26,33 @@ _PRIVACY = {
     "identification_rate": "identification rate, %",
 }
 _DIFFERENCES = {
-    "Sizes": "The paper trains at full size with a Kaldi recogniser and x-vectors; at the mini"
+    "Sizes": "The paper trains at full size with a Kaldi recognizer and x-vectors; at the mini"
     " size an hour of speech trains everything. Utility lies lower throughout, so compare systems with"
     " each other.",
     "Attacker": "The paper attacks with x-vectors and PLDA, retrained on anonymized speech. The attacker"
     " here is named in every row; where it is stronger, privacy reads lower.",
-    "U_ASR": "The paper trains a recogniser on each system's speech. Here one recogniser of original"
+    "U_ASR": "The paper trains a recognizer on each system's speech. Here one recognizer of original"
     " speech hears them all unless words were decoded otherwise, which is harder on anonymized speech.",
 }
 
 
 _NO_WORDS = (
-    "No words were recognised in this run (transcribe.words): phones stand in, which are not comparable"
+    "No words were recognized in this run (transcribe.words): phones stand in, which are not comparable"
     " with the published U_ASR."
 )
 
 
 def privacy(project: Path, options: Options) -> Result:
-    """Make figure 7: how well systems protect, against epsilon."""
+    """Make figure 7: privacy metrics of systems against epsilon."""
     from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig7", project, options)
     systems = families(chain)
     attacks = strongest(chain)
     lines = [
-        Line(title, unit, *_values({name: _metric(each, metric) for name, each in attacks.items()}), chance)
+        Line(
+            title, unit, *_values({name: _metric(judged, metric) for name, judged in attacks.items()}), chance
+        )
         for metric, title, unit, chance in (
             ("eer", "EER", "%", 50.0),
             ("unlinkability", "unlinkability", "", 1.0),
@@ -60,7 +62,7 @@ def privacy(project: Path, options: Options) -> Result:
         "privacy",
         against_epsilon_figure(systems, lines),
         "EER and unlinkability of the semi-informed attack against ε of each stream with noise; systems"
-        " without noise as horizontal lines; bars: 95 %; dotted: nothing is recognised.",
+        " without noise as horizontal lines; bars: 95 %; dotted: nothing is recognized.",
         "A panel for each metric; values are in the table",
         [attack.source for attack in attacks.values()],
     )
@@ -71,7 +73,7 @@ def privacy(project: Path, options: Options) -> Result:
 
 
 def utility(project: Path, options: Options) -> Result:
-    """Make figure 8: what is left of words and intonation, against epsilon."""
+    """Make figure 8: utility of words and intonation against epsilon."""
     from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig8", project, options)
@@ -130,7 +132,7 @@ def targets(project: Path, options: Options) -> Result:
 
 
 def variation(project: Path, options: Options) -> Result:
-    """Make appendix C: how far equal systems differ by the draw of noise and targets."""
+    """Make appendix C: variation of equal systems over draws of noise and targets."""
     chain = open_chain("dp-appendix-c", project, options)
     attacks = strongest(chain)
     groups: dict[tuple[Any, ...], list[System]] = {}
@@ -246,8 +248,8 @@ def _spread(group: list[System], attacks: Mapping[str, Judged]) -> list[list[Cel
             Number(f"{group[0].name}/{metric}/{how}", float(value), unit, source)
             for how, value in (("least", min(values)), ("mean", np.mean(values)), ("most", max(values)))
         )
-        own = _metric(first, metric)
-        rows.append([names, group[0].family, title, low, mean, high, own])
+        single = _metric(first, metric)
+        rows.append([names, group[0].family, title, low, mean, high, single])
     return rows
 
 

@@ -41,10 +41,10 @@ def systems_table(project: Path, options: Options) -> Result:
         "EER against the worst case by each estimator: crosses published, filled markers this run, squares"
         " given scores, bars ranges over speakers, numbers by EER; vertical line: 50 %.",
         "; ".join(
-            f"{each.system}: EER {_short(each, 'eer')} %, PAV {_short(each, 'eps_max_pav')} nat"
-            for each in measured
+            f"{attack.system}: EER {_short(attack, 'eer')} %, PAV {_short(attack, 'eps_max_pav')} nat"
+            for attack in measured
         ),
-        [_PUBLISHED, *dict.fromkeys(each.source for each in measured)],
+        [_PUBLISHED, *dict.fromkeys(attack.source for attack in measured)],
     )
     return Result(
         [_side_by_side(measured), _limits(measured), *warnings_table(measured)],
@@ -109,10 +109,10 @@ def _chosen(project: Path, options: Options) -> tuple[Chain, Judged, CountTable]
     chain = open_chain("wcd-fig3", project, options)
     names = [summary["system"] for summary in chain.summaries]
     system = options.system or names[-1]
-    attacks = [each for each in chain.of("semi_informed") if each.system == system]
+    attacks = [candidate for candidate in chain.of("semi_informed") if candidate.system == system]
     if not attacks:
         raise InputError(f"--system {system}: no such system; there is: {', '.join([*names, *files])}")
-    attack = next((each for each in attacks if each.attacker == "ecapa"), attacks[0])
+    attack = next((candidate for candidate in attacks if candidate.attacker == "ecapa"), attacks[0])
     return chain, attack, chain.score_files(attack).table()
 
 
@@ -126,11 +126,11 @@ def _side_by_side(measured: Sequence[Judged]) -> Table:
             for metric, value in values
         ]  # fmt: skip
         rows.append((system.eer, [system.name, "published", *cells]))
-    for each in measured:
-        eer = each.metrics["eer"]["value"]
-        whose = "given scores" if each.attacker == "external" else f"this run, {each.who}"
-        values_here = [each.number("eer"), *(each.number(metric) for metric in ESTIMATORS)]
-        rows.append((math.inf if eer is None else eer, [each.system, whose, *values_here]))
+    for attack in measured:
+        eer = attack.metrics["eer"]["value"]
+        whose = "given scores" if attack.attacker == "external" else f"this run, {attack.who}"
+        values_here = [attack.number("eer"), *(attack.number(metric) for metric in ESTIMATORS)]
+        rows.append((math.inf if eer is None else eer, [attack.system, whose, *values_here]))
     titles = (f"ε_max {title}, nat" for _, title in ESTIMATORS.values())
     return Table(
         "Ordered by EER; brackets: 95 % interval (EER) or range (ε_max) over speakers",
@@ -142,8 +142,14 @@ def _side_by_side(measured: Sequence[Judged]) -> Table:
 def _limits(measured: Sequence[Judged]) -> Table:
     """Return what the numbers of trials allow: PAV's ceiling, and what is read where nothing leaks."""
     rows: list[list[Cell]] = [
-        [each.system, each.who, _counts(each), each.ceiling(), *(each.nothing(m) for m in ESTIMATORS)]
-        for each in measured
+        [
+            attack.system,
+            attack.who,
+            _counts(attack),
+            attack.ceiling(),
+            *(attack.nothing(m) for m in ESTIMATORS),
+        ]
+        for attack in measured
     ]
     nothing = (f"{title} if nothing leaks, at worst" for _, title in ESTIMATORS.values())
     return Table(
@@ -201,8 +207,8 @@ def _differences(chain: Chain, measured: Sequence[Judged], given: Sequence[Judge
 
 
 def _ceilings(measured: Sequence[Judged]) -> list[str]:
-    sizes = dict.fromkeys((each.trials["target"], each.trials["nontarget"]) for each in measured)
-    by_size = {(each.trials["target"], each.trials["nontarget"]): each.ceiling() for each in measured}
+    sizes = dict.fromkeys((attack.trials["target"], attack.trials["nontarget"]) for attack in measured)
+    by_size = {(attack.trials["target"], attack.trials["nontarget"]): attack.ceiling() for attack in measured}
     return [f"{by_size[size].value:.2f} nat for {size[0]} and {size[1]}" for size in sizes]
 
 

@@ -1,4 +1,4 @@
-"""Feature-level experiments: what one release of pitch or of content carries, of words and of the speaker.
+"""Feature-level experiments: linguistic and speaker information in released pitch or content.
 
 One probe measures one variant in one draw of its noise, on public speech, and writes ``probe.json``;
 ``voxveil probe run`` makes a stage of each and gathers them, a pipeline of Kubeflow a task.

@@ -1,4 +1,4 @@
-"""The full-size recognizer of U_ASR: words by a conformer trained on speech and transcripts alone.
+"""The full-size recognizer of U_ASR, a conformer trained on speech and transcripts.
 
 A trained one is kept in a folder named after what it was made from, and its training is resumed: another
 parameter, another version of the speech or of the code makes another.
@@ -38,7 +38,7 @@ _CODE = ("asr", "audio/mel.py", "training", "utility/transcripts.py")
 
 
 class ConformerJudge:
-    """Trains and hears; see :class:`voxveil.research.probe.speeches.Judge`.
+    """A conformer :class:`voxveil.research.probe.speeches.Judge`.
 
     Args:
         speeches: What is trained on and heard, with transcripts.
@@ -66,7 +66,7 @@ class ConformerJudge:
 
     @property
     def name(self) -> str:
-        """What it is, for the table."""
+        """Name of the recognizer in the table."""
         from importlib.metadata import version
 
         asr = self._params.asr
@@ -82,13 +82,13 @@ class ConformerJudge:
         return dict(self._training)
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
-        """Train on speech in a state, or read what was; returns what hears the tested speech in a state."""
+        """Train on speech in a state, or load it; returns the test function of speech in a state."""
         recognizer = self._recognizer(state)
         asr, seed = self._params.asr, self._params.base.seed
 
-        def hear(heard: str) -> Cell:
-            audio = self._speeches.read_tested(heard)
-            progress = Progress(f"asr[{state}] hears {heard}", len(self.tested), "utterance")
+        def hear(tested_state: str) -> Cell:
+            audio = self._speeches.read_tested(tested_state)
+            progress = Progress(f"asr[{state}] hears {tested_state}", len(self.tested), "utterance")
             edits = {}
             for number, utterance in enumerate(self.tested, 1):
                 words = recognizer.transcribe(
@@ -106,10 +106,10 @@ class ConformerJudge:
         return hear
 
     def _recognizer(self, state: str) -> Recognizer:
-        made = self._made_from(state)
-        mark = content_digest(made)
+        stamp = self._made_from(state)
+        mark = content_digest(stamp)
         folder = self._folder / f"{state}-{mark[:8]}"
-        if is_made(folder, made):
+        if has_stamp(folder, stamp):
             require_done(folder, "recognizer")
         else:
             checkpoints = checkpoint_root() / "probe_utility" / mark[:32]
@@ -131,7 +131,7 @@ class ConformerJudge:
             with whole_directory(folder) as partial:
                 trained.recognizer.save(partial, {"training": facts, "trained_on": state})
                 write_curve(partial, trained.curve)
-                write_made(partial, made)
+                write_stamp(partial, stamp)
                 finish(partial, "probe_utility", state)
             shutil.rmtree(checkpoints, ignore_errors=True)
         self._training[state] = read_json(folder / "model.json")["training"]
@@ -139,13 +139,13 @@ class ConformerJudge:
 
     def _made_from(self, state: str) -> dict[str, Any]:
         training = self._speeches.training
-        heard = training if state == "original" else self._speeches.training_anonymized
-        asr = {name: each for name, each in asdict(self._params.asr).items() if name not in _OF_DECODING}
+        speech = training if state == "original" else self._speeches.training_anonymized
+        asr = {name: value for name, value in asdict(self._params.asr).items() if name not in _OF_DECODING}
         return {
             "state": state,
             "asr": asr,
             "seed": self._params.base.seed,
-            "speech": file_sha256(heard.folder / "manifest.jsonl"),
+            "speech": file_sha256(speech.folder / "manifest.jsonl"),
             "transcripts": file_sha256(training.folder / "manifest.jsonl"),
             "code": {name: code_digest(name) for name in _CODE},
         }

@@ -1,4 +1,4 @@
-"""Probe of a content variant: phones and words that its vectors carry, and who speaks by them."""
+"""Probe of a content variant: phone and word recognition, and speaker identification."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
 
     released = {u.id: extractor.release(split.audio(u.id), noise(u.id, f"draw-{draw}")) for u in held}
     loss = released[held[0].id].loss
-    posteriors = {item: extractor.log_posteriors(each.value) for item, each in released.items()}
+    posteriors = {item: extractor.log_posteriors(vectors.value) for item, vectors in released.items()}
     labels = phone_targets(split, split.utterances, extractor.phones).labels
     truth = {u.id: labels[u.id] for u in held}
-    guesses = {item: each.argmax(axis=1) for item, each in posteriors.items()}
+    guesses = {item: scores.argmax(axis=1) for item, scores in posteriors.items()}
     speakers = {u.id: u.speaker for u in held}
 
     def cost(item: str) -> Cost:
@@ -79,7 +79,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         for u in training[:: max(1, len(training) // params.probe.tuning)][: params.probe.tuning]
     }
     listener = Listener(training, labels, extractor.phones, tuning)
-    heard, scales = listener.phones_heard(posteriors)
+    decoded, scales = listener.phones_heard(posteriors)
     worded = {}
     if params.probe.words:
         worded["wer"] = listener.word_rate(posteriors, held, replicates=_REPLICATES, seed=seed)
@@ -97,7 +97,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         **spent([cost(u.id) for u in held]),
         "frame_accuracy": frame_rates(guesses, truth, speakers, extractor.phones, seed),
         "frame_accuracy_phone_lm": {
-            **frame_rates(heard, truth, speakers, extractor.phones, seed),
+            **frame_rates(decoded, truth, speakers, extractor.phones, seed),
             **scales,
         },
         **worded,

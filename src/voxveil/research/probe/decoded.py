@@ -1,4 +1,4 @@
-"""What a listener who knows phones and words makes of released content: free post-processing."""
+"""Post-processing of released content with phone and word language models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Posteriors = NDArray[np.float32]
 
 
 class Listener:
-    """What is known from public training speakers, and how loud to believe the posteriors.
+    """Models from public training speakers, with scales of the posteriors.
 
     Args:
         training: Training utterances, with transcripts where words are decoded.
@@ -47,12 +47,12 @@ class Listener:
     ) -> tuple[dict[str, NDArray[np.int64]], Mapping[str, float]]:
         """Return the likeliest phone of each frame given the whole utterance, and the scales it took."""
         model = phone_model([self._labels[u.id] for u in self._training], self._phones)
-        scales = tuned_scales([(each, self._labels[item]) for item, each in self._tuning.items()], model)
-        heard = {
-            item: np.asarray(smoothed_posteriors(each, model, **scales).argmax(axis=1), np.int64)
-            for item, each in posteriors.items()
+        scales = tuned_scales([(scores, self._labels[item]) for item, scores in self._tuning.items()], model)
+        decoded = {
+            item: np.asarray(smoothed_posteriors(log_posteriors, model, **scales).argmax(axis=1), np.int64)
+            for item, log_posteriors in posteriors.items()
         }
-        return heard, scales
+        return decoded, scales
 
     def word_rate(
         self, posteriors: Mapping[str, Posteriors], tested: Sequence[Utterance], *, replicates: int, seed: int
@@ -63,8 +63,8 @@ class Listener:
         """
         graph = word_graph(self._training, tested, self._labels, phones=self._phones)
         texts = {u.id: u.text for u in self._training}
-        spoken = {item: (each, texts[item]) for item, each in self._tuning.items()}
-        knobs = tuned(spoken, graph, _SEARCH)
+        tuning = {item: (scores, texts[item]) for item, scores in self._tuning.items()}
+        knobs = tuned(tuning, graph, _SEARCH)
         edits = {u.id: word_errors(u.text, decode_words(posteriors[u.id], graph, knobs)) for u in tested}
         rate = error_rate(edits, {u.id: u.speaker for u in tested}, replicates=replicates, seed=seed)
         return {**rate.to_json(), "acoustic_scale": knobs.acoustic_scale, "vocabulary": len(graph.words)}

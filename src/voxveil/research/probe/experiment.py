@@ -1,4 +1,4 @@
-"""Probes put together: table, figures and page of an experiment; and its folder as ``probe run`` has it."""
+"""Table, figures and page of an experiment's probes, in the layout of ``voxveil probe run``."""
 
 from __future__ import annotations
 
@@ -65,21 +65,21 @@ def arrange(probes: Iterable[Path], folder: Path, params: Params) -> list[str]:
 
 
 def _check_whole(found: set[tuple[str, str, int]], params: Params) -> None:
-    """Refuse an experiment with a hole in it."""
+    """Raise an error if a probe of the experiment is missing."""
     wanted = {(kind, name) for kind, trainer in PROBED.items() for name in getattr(params, trainer).variants}
-    there = {(kind, variant) for kind, variant, _ in found}
-    if there != wanted:
+    present = {(kind, variant) for kind, variant, _ in found}
+    if present != wanted:
         raise ParamsError(
-            f"probes are there of {_listed(there)}; params have {_listed(wanted)}; compile the pipeline again"
-            " with these params"
+            f"probes are there of {_listed(present)}; params have {_listed(wanted)};"
+            " compile the pipeline again with these params"
         )
     draws = max((draw for _, _, draw in found), default=1)
     for kind, variant in sorted(wanted):
-        made = {draw for one, other, draw in found if (one, other) == (kind, variant)}
+        drawn = {draw for one, other, draw in found if (one, other) == (kind, variant)}
         needed = set(draws_of(params, kind, variant, draws))
-        if made != needed:
+        if drawn != needed:
             raise InputError(
-                f"probe of {kind} {variant}: draws {sorted(made)} are there, needed are {sorted(needed)}"
+                f"probe of {kind} {variant}: draws {sorted(drawn)} are there, needed are {sorted(needed)}"
             )
 
 

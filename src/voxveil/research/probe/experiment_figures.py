@@ -33,11 +33,11 @@ def asi_figure(probes: Sequence[Probe]) -> Figure:
     kinds = [kind for kind in ("pitch", "content") if any(probe["kind"] == kind for probe in probes)]
     figure, axes = new_figure(1, len(kinds), width=6.8, height=4.0)
     for axis, kind in zip(axes, kinds, strict=True):
-        own = [probe for probe in probes if probe["kind"] == kind]
-        chance = 100.0 * (1.0 - own[0]["asi"]["chance"])
+        chosen = [probe for probe in probes if probe["kind"] == kind]
+        chance = 100.0 * (1.0 - chosen[0]["asi"]["chance"])
         axis.axhline(chance, label="chance", **CHANCE)
-        _without_noise(axis, own, "asi", "p_asi", scale=100.0)
-        for index, (name, rows) in enumerate(_noisy(own, kind)):
+        _without_noise(axis, chosen, "asi", "p_asi", scale=100.0)
+        for index, (name, rows) in enumerate(_noisy(chosen, kind)):
             epsilon = [mean_of(draws, "loss", "epsilon") for draws in rows]
             _line(axis, index, epsilon, rows, ("asi", "p_asi"), name, scale=100.0)
             limit = [100.0 * (1.0 - mean_of(draws, "asi", "limit")) for draws in rows]
@@ -61,12 +61,12 @@ def asi_figure(probes: Sequence[Probe]) -> Figure:
 
 def correlation_figure(probes: Sequence[Probe]) -> Figure:
     """Draw pitch correlation and P_ASI of every pitch mechanism against epsilon (paper figure 6)."""
-    own = [probe for probe in probes if probe["kind"] == "pitch"]
+    chosen = [probe for probe in probes if probe["kind"] == "pitch"]
     figure, (left, right) = new_figure(1, 2, width=6.8, height=4.0)
-    _without_noise(left, own, "correlation", "value")
-    _without_noise(right, own, "asi", "p_asi", scale=100.0)
-    right.axhline(100.0 * (1.0 - own[0]["asi"]["chance"]), label="chance", **CHANCE)
-    for index, (name, rows) in enumerate(_noisy(own, "pitch")):
+    _without_noise(left, chosen, "correlation", "value")
+    _without_noise(right, chosen, "asi", "p_asi", scale=100.0)
+    right.axhline(100.0 * (1.0 - chosen[0]["asi"]["chance"]), label="chance", **CHANCE)
+    for index, (name, rows) in enumerate(_noisy(chosen, "pitch")):
         epsilon = [mean_of(draws, "loss", "epsilon") for draws in rows]
         _line(left, index, epsilon, rows, ("correlation", "value"), name)
         floor = [mean_of(draws, "correlation_floor", "value") for draws in rows]
@@ -79,8 +79,8 @@ def correlation_figure(probes: Sequence[Probe]) -> Figure:
 
 def accuracy_figure(probes: Sequence[Probe]) -> Figure:
     """Draw frame accuracy, and word errors where counted, against the epsilon of the median utterance."""
-    own = [probe for probe in probes if probe["kind"] == "content"]
-    worded = any("wer" in probe for probe in own)
+    chosen = [probe for probe in probes if probe["kind"] == "content"]
+    worded = any("wer" in probe for probe in chosen)
     figure, axes = new_figure(1, 2 if worded else 1, width=6.8, height=4.2)
     panels: list[tuple[Axes, tuple[str, ...], str]] = [
         (axes[0], ("frame_accuracy", "all", "value"), "10 ms frames whose phone is right (%)")
@@ -88,13 +88,13 @@ def accuracy_figure(probes: Sequence[Probe]) -> Figure:
     if worded:
         panels.append((axes[1], ("wer", "value"), "word error rate (%)"))
     for axis, path, label in panels:
-        _without_noise(axis, own, *path)
-        for index, (name, rows) in enumerate(_noisy(own, "content")):
+        _without_noise(axis, chosen, *path)
+        for index, (name, rows) in enumerate(_noisy(chosen, "content")):
             epsilon = [mean_of(draws, "epsilon_utterance", "median") for draws in rows]
             _line(axis, index, epsilon, rows, path, name)
         if path[0] == "frame_accuracy":
-            axis.axhline(_commonest(own), label="one label for all", **CHANCE)
-            _limit(axis, own)
+            axis.axhline(_commonest(chosen), label="one label for all", **CHANCE)
+            _limit(axis, chosen)
         _finish(axis, "epsilon of the median utterance (nat)", label, "content")
     return figure
 
@@ -104,19 +104,19 @@ def track_figure(probes: Sequence[Probe]) -> Figure:
     rows = [draws[0] for variants in series(probes, "pitch").values() for draws in variants]
     columns = min(len(probe["tracks"]) for probe in rows)
     figure, axes = new_figure(len(rows), columns, width=3.2, height=1.5)
-    for place, axis in enumerate(axes):
-        probe, track = rows[place // columns], rows[place // columns]["tracks"][place % columns]
+    for position, axis in enumerate(axes):
+        probe, track = rows[position // columns], rows[position // columns]["tracks"][position % columns]
         for name, color, style in (("true", "0.6", "-"), ("released", "0.0", "--")):
             values = np.array(track[name], float)
             values[values <= 0] = np.nan
             axis.plot(np.arange(len(values)) / 100.0, values, color=color, linestyle=style, linewidth=1.1)
         axis.set_ylim(0, 1.02)
-        if place % columns == 0:
+        if position % columns == 0:
             epsilon = probe["loss"]["epsilon"]
             axis.set_ylabel(f"{probe['mechanism']}\nε = {'∞' if epsilon == 'inf' else f'{epsilon:g}'}")
-        if place // columns == len(rows) - 1:
+        if position // columns == len(rows) - 1:
             axis.set_xlabel("time (s)")
-        if place < columns:
+        if position < columns:
             axis.set_title(track["utterance"], fontsize=9)
     figure.legend(
         handles=[
@@ -153,9 +153,9 @@ def _line(
     style: dict[str, Any] = {"color": _GREYS[index % len(_GREYS)], "marker": _MARKERS[index % len(_MARKERS)]}
     means = [scale * mean_of(draws, *path) for draws in rows]
     axis.plot(epsilon, means, linestyle=_DASHES[index % len(_DASHES)], label=name, markersize=5, **style)
-    for place, draws in zip(epsilon, rows, strict=True):
-        each = [scale * mean_of([draw], *path) for draw in draws]
-        axis.plot([place] * len(each), each, linestyle="none", markersize=2.5, alpha=0.6, **style)
+    for x, draws in zip(epsilon, rows, strict=True):
+        values = [scale * mean_of([draw], *path) for draw in draws]
+        axis.plot([x] * len(values), values, linestyle="none", markersize=2.5, alpha=0.6, **style)
 
 
 def _without_noise(axis: Axes, probes: Sequence[Probe], *path: str, scale: float = 1.0) -> None:

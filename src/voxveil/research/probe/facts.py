@@ -1,4 +1,4 @@
-"""What every probe says of what it measured: the loss, its unit, and what can pass at all."""
+"""Facts stated by every probe: privacy loss, unit, and information bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Cost:
-    """What releasing one utterance costs.
+    """Privacy loss of one utterance.
 
     Attributes:
         loss: Per vector, or per utterance.
@@ -35,18 +35,18 @@ class Cost:
 
     @property
     def information(self) -> float:
-        """The most that passes, in nat."""
+        """Upper bound of the released information, in nat."""
         return utterance_information({"released": self.loss}, self.vectors)
 
 
 def corpus_of(public: Path) -> dict[str, Any]:
-    """Return what the page says of the corpus."""
+    """Return the facts of the corpus for the page."""
     facts = read_json(public / "corpus.json")
     return {name: facts.get(name) for name in ("name", "synthetic", "revision", "machine_transcripts")}
 
 
 def spent(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Return what utterances cost and the most that can pass.
+    """Return privacy losses and information bounds of utterances.
 
     Args:
         costs: Of each measured utterance.
@@ -58,12 +58,15 @@ def spent(costs: Sequence[Cost]) -> dict[str, Any]:
     """
     if not costs:
         raise InputError("probe: no utterance was measured")
-    own: dict[str, Any] = {}
+    approximate_loss: dict[str, Any] = {}
     if costs[0].loss.measure == "zcdp":
         rhos = [stream_rho(cost.loss, cost.vectors) for cost in costs]
-        own = {"delta": DELTA, "epsilon_delta_utterance": _summary([approximate(rho) for rho in rhos])}
+        approximate_loss = {
+            "delta": DELTA,
+            "epsilon_delta_utterance": _summary([approximate(rho) for rho in rhos]),
+        }
     return {
-        **own,
+        **approximate_loss,
         "loss": costs[0].loss.to_json(),
         "epsilon_utterance": _summary([utterance_loss(cost.loss, cost.vectors).epsilon for cost in costs]),
         "information_bits": _summary([bits(cost.information) for cost in costs]),

@@ -1,4 +1,4 @@
-"""All probes of an experiment as one table, beside what the paper published."""
+"""The table of all probes of an experiment, with the published values."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def series(probes: Sequence[Probe], kind: str) -> dict[tuple[str, str], list[lis
     groups: dict[tuple[str, str], dict[str, list[Probe]]] = {}
     for probe in probes:
         if probe["kind"] == kind:
-            place = (probe["mechanism"], _rate(probe))
-            groups.setdefault(place, {}).setdefault(probe["variant"], []).append(probe)
-    return {place: list(variants.values()) for place, variants in groups.items()}
+            key = (probe["mechanism"], _rate(probe))
+            groups.setdefault(key, {}).setdefault(probe["variant"], []).append(probe)
+    return {key: list(variants.values()) for key, variants in groups.items()}
 
 
 def mean_of(draws: Sequence[Probe], *path: str) -> float:

@@ -31,7 +31,7 @@ __all__ = ["HybridJudge"]
 
 
 class HybridJudge:
-    """Trains and hears; see :class:`voxveil.research.probe.speeches.Judge`.
+    """A hybrid :class:`voxveil.research.probe.speeches.Judge`.
 
     Args:
         speeches: What is trained on and heard.
@@ -57,7 +57,7 @@ class HybridJudge:
 
     @property
     def name(self) -> str:
-        """What it is, for the table."""
+        """Name of the recognizer in the table."""
         words = "; words by lexicon and n-gram" if self._params.probe.words else ""
         return f"hybrid: acoustic model of train_content, phone loop{words}"
 
@@ -66,7 +66,7 @@ class HybridJudge:
         return {}
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
-        """Train on speech in a state; returns what hears the tested speech in a state."""
+        """Train on speech in a state; returns the test function of speech in a state."""
         params, utterances, read = self._params, self._utterances, self._speeches.read_training(state)
         recognizer = self._recognizer(read)
         tuning = utterances[:: max(1, len(utterances) // params.probe.tuning)][: params.probe.tuning]
@@ -77,8 +77,8 @@ class HybridJudge:
             {u.id: _posteriors(recognizer, read(u.id), u.id) for u in tuning},
         )
 
-        def hear(heard: str) -> Cell:
-            audio = self._speeches.read_tested(heard)
+        def hear(tested_state: str) -> Cell:
+            audio = self._speeches.read_tested(tested_state)
             posteriors = {u.id: _posteriors(recognizer, audio(u.id), u.id) for u in self.tested}
             return self._cell(posteriors, recognizer, listener)
 
@@ -109,8 +109,8 @@ class HybridJudge:
         for utterance in self.tested:
             phones = self._speeches.tested.phones(utterance.id)
             said = [phone.label for phone in phones if phone.label != SILENCE]
-            heard = decode_phones(posteriors[utterance.id], recognizer.phones)
-            edits[utterance.id] = count_edits(said, heard)
+            decoded = decode_phones(posteriors[utterance.id], recognizer.phones)
+            edits[utterance.id] = count_edits(said, decoded)
         speakers = {u.id: u.speaker for u in self.tested}
         rate = error_rate(edits, speakers, replicates=replicates, seed=seed).to_json()
         words = None

@@ -1,4 +1,4 @@
-"""Make one probe and keep it: what ``voxveil probe pitch|content`` and the steps of a cluster both do."""
+"""Measurement and storage of one probe, for ``voxveil probe pitch|content`` and cluster steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probe of a pitch variant: how much of the F0 is left, and who speaks by it."""
+"""Probe of a pitch variant: correlation with the true F0, and speaker identification."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
         if again == 0 or not noisy:
             return pitch_features(released[item].value)
         # Anyone may anonymize public speech again and again to learn from it.
-        place = item, again % _FRESH
-        if place not in fresh:
-            use = f"attacker-{draw}-{place[1]}"
-            fresh[place] = pitch_features(extractor.release(split.f0(item), noise(item, use)).value)
-        return fresh[place]
+        key = item, again % _FRESH
+        if key not in fresh:
+            use = f"attacker-{draw}-{key[1]}"
+            fresh[key] = pitch_features(extractor.release(split.f0(item), noise(item, use)).value)
+        return fresh[key]
 
     name = f"asi[pitch-{variant}-{draw}]"
     result["asi"] = identified(

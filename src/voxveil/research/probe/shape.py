@@ -1,4 +1,4 @@
-"""What a ``probe.json`` must hold to stand in a table or figure."""
+"""Schema check of ``probe.json``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_KIND: dict[str, dict[str, Any]] = {
 
 
 def check_probe(path: Path, content: dict[str, Any]) -> None:
-    """Refuse a probe that lacks what is shown.
+    """Raise an error if a probe lacks a required field.
 
     Raises:
         IncompleteInputError: Naming the file, the place, what is there and what must be.

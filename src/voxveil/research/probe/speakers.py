@@ -1,4 +1,4 @@
-"""Who speaks, from released features alone: the ASI attack as the probes run it."""
+"""Speaker identification (ASI) from released features in a probe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def identified(
     *,
     describe: Describe = utterance_statistics,
 ) -> dict[str, Any]:
-    """Attack the speakers of a public split and set the result beside what is proven.
+    """Run the ASI attack on a public split, with the proven limit of its accuracy.
 
     Args:
         split: Public speech; speakers with too few utterances are left out and counted.

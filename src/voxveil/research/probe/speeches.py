@@ -1,4 +1,4 @@
-"""What U_ASR is measured on, and what every recognizer of it gives back."""
+"""Training and test speech of U_ASR, and the interface of its recognizers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Cell = dict[str, dict[str, Any] | None]
 
 @dataclass(frozen=True)
 class Speeches:
-    """What is trained on and what is heard, each as it was and anonymized.
+    """Training and test speech, each original and anonymized.
 
     Attributes:
         training: Public speech with phone timing (for the hybrid recognizer) and transcripts (for words).
@@ -41,15 +41,15 @@ class Speeches:
     tested_anonymized: Split
 
     def read_training(self, state: str) -> Read:
-        """Return what reads the training speech in one of :data:`STATES`."""
+        """Return the reader of training speech in one of :data:`STATES`."""
         return (self.training if state == STATES[0] else self.training_anonymized).audio
 
     def read_tested(self, state: str) -> Read:
-        """Return what reads the tested speech in one of :data:`STATES`."""
+        """Return the reader of test speech in one of :data:`STATES`."""
         return (self.tested if state == STATES[0] else self.tested_anonymized).audio
 
     def check(self, *, phones: bool) -> None:
-        """Refuse anonymized speech of other utterances or lengths: its phones and words would be elsewhere.
+        """Raise an error if anonymized speech has other utterances or lengths than the original.
 
         Args:
             phones: Phone timing is needed too.
@@ -74,18 +74,18 @@ class Speeches:
 
 
 class Judge(Protocol):
-    """A recognizer of U_ASR: trained on speech in one state, it hears the tested speech in each."""
+    """A recognizer of U_ASR: trained on speech in one state, tested on speech in each state."""
 
     @property
     def name(self) -> str:
-        """What it is, for the table."""
+        """Name of the recognizer in the table."""
 
     @property
     def tested(self) -> Sequence[Utterance]:
-        """What it hears."""
+        """Test utterances."""
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
-        """Train on speech in a state; returns what hears the tested speech in a state."""
+        """Train on speech in a state; returns the test function of speech in a state."""
 
     def training(self) -> dict[str, Any]:
         """Return the facts of the trainings that were done."""

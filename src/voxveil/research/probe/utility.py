@@ -1,4 +1,4 @@
-"""The 2 x 2 table of U_ASR: a recognizer trained on original and on anonymized speech, each heard on both.
+"""The 2 x 2 table of U_ASR: recognizers trained and tested on original and on anonymized speech.
 
 What a recognizer that never heard anonymized speech makes of it says how natural it is; what one that
 was trained on it makes of it says what words are left. U_ASR = 100 - errors in %, not clipped at 0:
@@ -35,7 +35,7 @@ def utility_table(speeches: Speeches, params: Params, folder: Path) -> dict[str,
         an interval over speakers) and what they were made with.
 
     Raises:
-        InputError: Original speech is not recognised by what was trained on it: a fault of the set-up.
+        InputError: Original speech is not recognized by what was trained on it: a fault of the set-up.
             Nothing was trained on anonymized speech.
     """
     judge = _judge(speeches, params, folder)
@@ -43,16 +43,16 @@ def utility_table(speeches: Speeches, params: Params, folder: Path) -> dict[str,
     cells: list[dict[str, Any]] = []
     for trained in STATES:
         hear = judge.trained_on(trained)
-        for heard in STATES:
-            cells.append({"trained": trained, "heard": heard, **hear(heard)})
-            if trained == heard == STATES[0]:
+        for tested in STATES:
+            cells.append({"trained": trained, "heard": tested, **hear(tested)})
+            if trained == tested == STATES[0]:
                 _require_sane(cells[0], params.probe.largest_errors)
     return {
         "format": 1,
         "cells": cells,
         "recognizer": judge.name,
         "largest_errors": params.probe.largest_errors,
-        "normalisation": NORMALISATION,
+        "normalisation": NORMALIZATION,
         "training": {
             "speakers": len({u.speaker for u in utterances}),
             "utterances": len(utterances),
@@ -98,7 +98,7 @@ def _text(entry: Mapping[str, Any]) -> str:
 
 
 def _require_sane(cell: Mapping[str, Any], largest: float) -> None:
-    """Refuse a table whose recognizer does not recognise unprotected speech; 100 never does."""
+    """Raise an error if errors on unprotected speech exceed ``largest`` %; 100 disables the check."""
     for unit in ("phones", "words"):
         found = cell[unit]
         if largest < 100.0 and found is not None and found["value"] is not None and found["value"] > largest:

@@ -1,4 +1,4 @@
-"""One comparison of several runs, as the dictionary that is written as JSON and rendered for people."""
+"""Comparison of several runs as the dictionary that is written as JSON and rendered as text."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ def _warnings(
     group: Sequence[Summary | None],
     attacks: Sequence[Sequence[Attack | None]],
 ) -> list[str]:
-    there = [(run, s) for run, s in zip(runs, group, strict=True) if s is not None]
+    present = [(run, s) for run, s in zip(runs, group, strict=True) if s is not None]
     found = []
-    revisions = [(s.get("corpus") or {}).get("revision") for _, s in there]
+    revisions = [(s.get("corpus") or {}).get("revision") for _, s in present]
     if len(set(revisions) - {None}) > 1:
         found.append("different data revisions: the numbers are not of the same speech")
     if None in revisions:
@@ -169,25 +169,25 @@ def _warnings(
         who = list(dict.fromkeys(f"{conditions(a)}; trained on {a['training']}" for a in chosen if a))
         if len(who) > 1:
             found.append(f"different attackers: {' / '.join(who)}")
-        if len([a for a in chosen if a]) < len(there):
+        if len([a for a in chosen if a]) < len(present):
             found.append(f"not every run was attacked by: {who[0]}")
     for run, chosen in zip(runs, zip(*attacks, strict=True), strict=True):
         found += [f"{run.label}: {w['text']}" for attack in chosen if attack for w in attack["warnings"]]
     absent = [run.label for run, s in zip(runs, group, strict=True) if s is None]
     if absent:
-        found.append(f"system {there[0][1]['system']} is not in: {', '.join(absent)}")
+        found.append(f"system {present[0][1]['system']} is not in: {', '.join(absent)}")
     return found
 
 
 def _attack_rows(
     runs: Sequence[RunResults], group: Sequence[Summary | None], attacks: Sequence[Attack | None]
 ) -> list[dict[str, Any]]:
-    there = [attack for attack in attacks if attack]
-    needed = min(2, len(there))  # what only one of several measured compares with nothing
+    present = [attack for attack in attacks if attack]
+    needed = min(2, len(present))  # what only one of several measured compares with nothing
     names = [
         name
         for name in METRICS
-        if any(_has_value(a, name) for a in there) and sum(name in a["metrics"] for a in there) >= needed
+        if any(_has_value(a, name) for a in present) and sum(name in a["metrics"] for a in present) >= needed
     ]
     pairing = _pairing(runs, group, attacks)
     who = " / ".join(dict.fromkeys(conditions(attack) for attack in attacks if attack))
@@ -206,7 +206,7 @@ def _attack_rows(
 
 
 def _has_value(attack: Attack, name: str) -> bool:
-    """Whether a metric has a number or a reason that is about this run (not: never asked for)."""
+    """Return whether a metric has a value, or a reason specific to this run."""
     entry = attack["metrics"].get(name)
     return bool(entry) and (entry["value"] is not None or str(entry["note"]).startswith("unbounded"))
 

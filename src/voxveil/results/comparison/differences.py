@@ -1,4 +1,4 @@
-"""The difference of two measurements, its interval, and what may be said about it."""
+"""Differences of two measurements with interval and verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of differences on the same trials: one draw of speakers serves both systems.
+"""Paired bootstrap intervals of differences on the same trials.
 
 Needs the scores themselves, which are private and never stand in MLflow: only outputs on this machine
 or in DVC's cache have them. What both systems find equally hard cancels, so these intervals are narrower.
@@ -35,7 +35,7 @@ _SAME = ("trials.txt", "utt2spk", "enrol.scp")
 
 
 class NotPairedError(VoxveilError):
-    """Two attacks cannot be paired; the message says why, without a name of anyone."""
+    """Two attacks cannot be paired; the message has the reason, without names of speakers."""
 
 
 class Scored:
@@ -115,7 +115,7 @@ def _rank_differences(first: Scored, second: Scored, replicates: int) -> dict[st
         return {}
     names = [read_npz(side.folder / "rank.npz").get("inputs") for side in (first, second)]
     same = names[0] is not None and names[1] is not None and np.array_equal(names[0], names[1])
-    if not same or a.speakers != b.speakers or not np.array_equal(a.own, b.own):
+    if not same or a.speakers != b.speakers or not np.array_equal(a.speaker_index, b.speaker_index):
         return {}
     speakers, histograms = speaker_histograms(rank_inputs(a))
     weights = bootstrap_weights(speakers.size, replicates, _SEED)

@@ -1,4 +1,4 @@
-"""A comparison for people: plain text for the terminal, Markdown for a file."""
+"""Rendering of a comparison as plain text or Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of a run, read from the files that the evaluate or report stage or ``voxveil evaluate`` wrote."""
+"""Reader of a run's results from outputs of evaluate, report or ``voxveil evaluate``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_summaries(path: Path) -> tuple[Summary, ...]:
 
 
 def external_summary(content: dict[str, Any], name: str, attacker: str, scenario: str) -> Summary:
-    """Return the result of ``voxveil evaluate`` in the form of a summary: it promises nothing it knows of."""
+    """Return the result of ``voxveil evaluate`` as a summary without known privacy loss."""
     attack = {
         **content,
         "attacker": attacker,

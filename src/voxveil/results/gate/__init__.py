@@ -1,4 +1,4 @@
-"""May a newly trained system take the place of the one in use? A decision with its reasons.
+"""Promotion gate: decides, with reasons, whether a newly trained system replaces the one in use.
 
 :mod:`evidence` reads what was measured, :mod:`losses` compares two systems on the same trials,
 :mod:`decision` decides, and does nothing else.

@@ -1,4 +1,4 @@
-"""The gate: a pure function from what was measured to ``promote`` or ``keep``, always with a reason.
+"""The gate's decision ``promote`` or ``keep``, a pure function of the measurements, with reasons.
 
 Against a *pinned* reference, not the last release, so that many small losses cannot add up: the upper end
 of the paired 95 % interval of each loss must lie below its margin. Against the champion: no larger epsilon,
@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: what was held against what, and whether it passed."""
+    """One check: measured value, limit, and whether it passed."""
 
     check: str
     passed: bool
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do with a candidate.
+    """The decision about a candidate with its checks.
 
     Attributes:
         promote: It may take the champion's place.
@@ -49,7 +49,7 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """One line: what failed, or what everything passed."""
+        """One line: the failed checks, or those that passed."""
         if self.promote:
             return "promoted: " + "; ".join(finding.text for finding in self.findings)
         return "kept: " + "; ".join(finding.text for finding in self.findings if not finding.passed)

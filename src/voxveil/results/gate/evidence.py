@@ -1,4 +1,4 @@
-"""What the gate knows of a system: its promise, its attacks and its word errors, from ``summary.json``."""
+"""Measurements that the gate reads from ``summary.json``: privacy loss, attacks, word errors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Promised:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that was measured of one system, as far as it is gated.
+    """All gated measurements of one system.
 
     Attributes:
         label: Name for people.

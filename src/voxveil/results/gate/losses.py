@@ -1,4 +1,4 @@
-"""How much more a candidate leaks than the reference, on the same trials."""
+"""Paired differences in leakage between candidate and reference on the same trials."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def paired_losses(reference: Path, candidate: Path, attacks: Sequence[str], repl
 def losses_or_reason(
     reference: Path | None, candidate: Path | None, attacks: Sequence[str], replicates: int
 ) -> Intervals | str:
-    """Return :func:`paired_losses`, or in one line why the two cannot be paired."""
+    """Return :func:`paired_losses`, or one line with the reason why pairing is impossible."""
     if reference is None or candidate is None:
         return f"the scores of the {'reference' if reference is None else 'candidate'} are not at hand"
     try:

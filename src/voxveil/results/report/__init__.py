@@ -1,4 +1,4 @@
-"""The report: one table, two figures and one page that needs nothing else.
+"""The report: a table, two figures and a self-contained HTML page.
 
 :mod:`~voxveil.results.report.results` reads the outputs of the evaluate stage.
 :mod:`~voxveil.results.report.terminal` renders the table of the terminal, :mod:`~voxveil.results.report.page`

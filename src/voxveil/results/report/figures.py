@@ -1,4 +1,4 @@
-"""The two figures of a run, readable without colour, with chance drawn in every panel.
+"""The two figures of a run, readable without colour, with the chance level in every panel.
 
 Needs matplotlib (``pip install 'voxveil[plots]'``).
 """
@@ -60,14 +60,14 @@ DARK = Theme(
 
 
 def figure_png(figure: Figure) -> bytes:
-    """Return a figure as PNG on a transparent ground; equal figures give equal bytes."""
+    """Return a figure as PNG with transparent background; equal figures give equal bytes."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, transparent=True, metadata={"Software": None})
     return buffer.getvalue()
 
 
 def rank_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -> Figure:
-    """Draw how often the right speaker came out at each rank, a panel per system.
+    """Draw the rank histogram of the true speaker, one panel per system.
 
     Args:
         summaries: ``summary.json`` of each system.

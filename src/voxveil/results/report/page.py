@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, of a run's results."""
+"""The results page of a run, one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def _method(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         "Attack": attackers,
         "Intervals": f"{summaries[0]['replicates']} bootstrap draws of speakers; as many relabellings for"
         " 'if nothing leaks'",
-        "Phone errors": "phone error rate of this run's own recogniser on all released utterances",
+        "Phone errors": "phone error rate of this run's own recognizer on all released utterances",
     }
     return (
         f'<section><h2>How this was measured</h2>\n<dl class="terms">{_terms(terms)}</dl></section>\n'

@@ -1,4 +1,4 @@
-"""The tables of the page."""
+"""Tables of the results page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NOTHING = "if nothing leaks"
 
 
 def promise_table(summaries: Sequence[Summary]) -> str:
-    """Return what each system promises, with everything an epsilon travels with."""
+    """Return the table of privacy losses with their qualifying parameters."""
     rows = []
     some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
     for summary in summaries:
@@ -79,7 +79,7 @@ def promise_table(summaries: Sequence[Summary]) -> str:
 
 
 def measured_table(summaries: Sequence[Summary]) -> str:
-    """Return what was measured: a row per system and attack, then what is read if nothing leaks."""
+    """Return the measurements: a row per system and attack, then the null ranges."""
     return _metric_table("Measured, with 95 % intervals over speakers", summaries, _MEASURED, utility=True)
 
 
@@ -125,7 +125,7 @@ def _metric_table(
 
 
 def conditions_table(summaries: Sequence[Summary]) -> str:
-    """Return under which conditions each row was measured."""
+    """Return the table of the conditions of each row."""
     rows = []
     for summary, attack in attacks(summaries):
         trials = attack["trials"]

@@ -1,4 +1,4 @@
-"""Pairs to listen to, of corpora that are declared public and of no other."""
+"""Audio players for original and anonymized utterances of corpora declared public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published values that the page puts beside ours; other corpora, other attackers, no targets."""
+"""Published values of other systems for comparison on the page; other corpora and attackers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ DP_EXTRACTORS = (
         " pitch at ε = 1: above 94 % (62 % without noise)",
     ),
     (
-        "U_ASR, 100 - WER of a recogniser trained on the anonymized speech",
+        "U_ASR, 100 - WER of a recognizer trained on the anonymized speech",
         f"Anon {U_ASR['Anon', '']}; DP content "
         + ", ".join(str(U_ASR["Anon+DP_BN", epsilon]) for epsilon in ("100", "10", "1"))
         + " at ε = 100, 10, 1 per vector",

@@ -1,4 +1,4 @@
-"""Read the summaries of all systems and hold them together as the results of one run."""
+"""Reader of the summaries of all systems, checked to belong to one run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def attacks(summaries: Sequence[Summary]) -> list[tuple[Summary, Attack]]:
 
 
 def headline(summary: Summary) -> Attack:
-    """Return the attack that figures show: ECAPA, semi-informed, or the first there is."""
+    """Return the attack shown in figures: ECAPA, semi-informed, else the first."""
     for attack in summary["attacks"]:
         if (attack["attacker"], attack["scenario"]) == ("ecapa", "semi_informed"):
             return dict(attack)
@@ -79,13 +79,13 @@ def same_corpus(summaries: Sequence[Summary]) -> Mapping[str, Any]:
 
 def _warned(summary: Summary, plain: Sequence[Attack]) -> list[Attack]:
     """Return the attacks on a system with the warnings that need those on original speech."""
-    own = summary["attacks"]
-    weak = convergence_warnings([*own, *plain])
-    return [_with(attack, weak.get((attack["attacker"], attack["scenario"]))) for attack in own]
+    tested = summary["attacks"]
+    weak = convergence_warnings([*tested, *plain])
+    return [_with(attack, weak.get((attack["attacker"], attack["scenario"]))) for attack in tested]
 
 
 def _with(attack: Attack, warning: Mapping[str, str] | None) -> Attack:
-    if warning is None or warning["code"] in {each["code"] for each in attack["warnings"]}:
+    if warning is None or warning["code"] in {existing["code"] for existing in attack["warnings"]}:
         return attack
     return {**attack, "warnings": [*attack["warnings"], warning]}
 

@@ -1,4 +1,4 @@
-"""Results by sex, and what all representations would give away together."""
+"""Results by sex, and the summed disclosure of all representations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sexes_table(summaries: Sequence[Summary]) -> str:
 
 
 def independent_text(summaries: Sequence[Summary]) -> str:
-    """Return the added bits of all representations, with the condition they stand under; or nothing."""
+    """Return the summed bits of all representations with their assumption; empty where unknown."""
     lines = [
         f"<li><b>{escape(summary['system'])}</b>, {escape(scenario.replace('_', '-'))}:"
         f" {number(found['bits_if_independent'])} bit from {len(found['attackers'])} representations,"

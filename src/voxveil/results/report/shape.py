@@ -1,4 +1,4 @@
-"""What a JSON file, such as ``summary.json``, must hold to be shown; what differs first is named."""
+"""Schema check of JSON files such as ``summary.json``; the error names the first deviation."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ SUMMARY = {
 
 
 def check_shape(path: Path, content: Any, form: Any, where: str = "", *, stage: str = "evaluate") -> None:
-    """Refuse content that is not of a form; what it holds beside is not looked at.
+    """Raise an error if content does not have a form; additional keys are ignored.
 
     Args:
         path: Its file, for the message.
@@ -158,12 +158,12 @@ def check_shape(path: Path, content: Any, form: Any, where: str = "", *, stage: 
     else:
         for key, inner in form.items():
             name = key.removesuffix("?")
-            place = f"{where}.{name}".lstrip(".")
+            dotted = f"{where}.{name}".lstrip(".")
             if name not in content:
                 if name != key:
                     continue
-                raise IncompleteInputError(f"{path}: {place} is missing; run its {stage} stage again")
-            check_shape(path, content[name], inner, place, stage=stage)
+                raise IncompleteInputError(f"{path}: {dotted} is missing; run its {stage} stage again")
+            check_shape(path, content[name], inner, dotted, stage=stage)
 
 
 def _odd(path: Path, where: str, content: Any, words: str, stage: str) -> IncompleteInputError:

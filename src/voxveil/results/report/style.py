@@ -1,4 +1,4 @@
-"""The style sheet of the page: light and dark, wide and narrow, screen and paper."""
+"""The page's style sheet for light and dark themes, narrow screens and print."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _MEASURED = (
 
 
 def results_table(summaries: Sequence[Summary]) -> str:
-    """Return what is promised and what is measured, one row per system, with intervals and warnings.
+    """Return privacy losses and measurements, one row per system, with intervals and warnings.
 
     Args:
         summaries: ``summary.json`` of each system.
@@ -81,8 +81,8 @@ def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         streams = summary["promise"]["streams"]
         cells = [pure_text(streams[name]) if name in streams else "-" for name in ("pitch", "content")]
         utterance = summary["promise"]["utterance"]
-        own = (concentrated_text(utterance),) if some else ()
-        rows.append((summary["system"], *cells, total_text(summary), *own))
+        extra = (concentrated_text(utterance),) if some else ()
+        rows.append((summary["system"], *cells, total_text(summary), *extra))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What is left of the speech, as recognisers hear it: a table for the page, and verdicts in words."""
+"""Utility of released speech by speech recognizers: a table for the page, and verdicts as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["has_pitch", "has_words", "utility_lines", "utility_section", "verdic
 
 
 def has_words(summaries: Sequence[Summary]) -> bool:
-    """Return whether words were recognised in this run."""
+    """Return whether words were recognized in this run."""
     return any(summary["utility"]["wer"] for summary in summaries)
 
 
@@ -27,7 +27,7 @@ def verdict(summary: Summary) -> str:
     wer = summary["utility"]["wer"]
     if wer is None:
         return (
-            "Not shown to be intelligible: no words were recognised in this run (transcribe.words);"
+            "Not shown to be intelligible: no words were recognized in this run (transcribe.words);"
             f" phone errors {metric_text(summary['utility']['per'])} %."
         )
     judged = wer["judged"]
@@ -39,7 +39,7 @@ def utility_lines(summaries: Sequence[Summary]) -> list[str]:
     """Return a line per system for the terminal."""
     if not has_words(summaries):
         return [
-            "No words were recognised in this run, so no system is shown to be intelligible"
+            "No words were recognized in this run, so no system is shown to be intelligible"
             " (phone errors above; transcribe.words: pocketsphinx counts words)."
         ]
     return [f"{summary['system']}: {verdict(summary)}" for summary in summaries]
@@ -56,8 +56,8 @@ def utility_section(summaries: Sequence[Summary]) -> str:
     first = next(summary["utility"]["wer"] for summary in summaries if summary["utility"]["wer"])
     rule = (
         f"{first['judged']['rule']}, judged on {', '.join(first['judged']['subsets']) or 'all speech'}."
-        f" Words by {first['recognizer']}; a weak recogniser, the same for every system."
-        f" Normalisation: {first['normalisation']}. Where a transcript was made by machine, the absolute"
+        f" Words by {first['recognizer']}; a weak recognizer, the same for every system."
+        f" Normalization: {first['normalisation']}. Where a transcript was made by machine, the absolute"
         " rate means little; differences between systems do."
     )
     return (

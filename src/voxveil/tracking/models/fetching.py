@@ -1,4 +1,4 @@
-"""Bring a model into the cache; nothing is used before every checksum was verified."""
+"""Download of models into the local cache, with every checksum verified."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def locate_model(text: str, system: str | None = None) -> Path:
         InputError: There is no such model, or it cannot be reached.
         IncompleteInputError: A file is missing or differs from its checksum.
     """
-    place = parse_place(text)
-    if place is None:
+    address = parse_place(text)
+    if address is None:
         return bundle_folder(Path(text), system)
-    if isinstance(place, RegistryPlace):
-        pointer = _resolve(place)
+    if isinstance(address, RegistryPlace):
+        pointer = _resolve(address)
         if system not in (None, pointer.system):
-            raise InputError(f"--system {system}: {place} holds {pointer.system}")
+            raise InputError(f"--system {system}: {address} holds {pointer.system}")
         return _cached(pointer.digest, lambda folder: _fetch(pointer, folder))
-    found, sums = _s3_bundle(place, system)
+    found, sums = _s3_bundle(address, system)
     digest = hashlib.sha256(sums).hexdigest()
     return _cached(digest, lambda folder: _from_s3(found, sums, folder))
 
@@ -103,36 +103,36 @@ def _fetch(pointer: Pointer, folder: Path) -> None:
 
 def _from_s3(place: S3Uri, sums: bytes, folder: Path) -> None:
     client = s3_client()
-    for name, digest in parse_sums(sums.decode("utf-8", "replace"), f"{place}/{SUMS}").items():
-        data = _get(place, name, client)
+    for name, digest in parse_sums(sums.decode("utf-8", "replace"), f"{address}/{SUMS}").items():
+        data = _get(address, name, client)
         if hashlib.sha256(data).hexdigest() != digest:
-            raise IncompleteInputError(f"{place}/{name}: differs from {SUMS} (SHA-256)")
+            raise IncompleteInputError(f"{address}/{name}: differs from {SUMS} (SHA-256)")
         write_bytes(folder / name, data)
     write_bytes(folder / SUMS, sums)
 
 
-def _from_dvc(place: DVCPlace, folder: Path) -> None:
+def _from_dvc(address: DVCPlace, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         try:
-            fetch_outputs(place.repository, place.commit, Path(scratch), (place.path,))
+            fetch_outputs(address.repository, address.commit, Path(scratch), (address.path,))
         except InputError as error:
             raise InputError(
                 f"{error}; whoever registered the model must 'git push' and 'dvc push' that commit, or"
                 " register it again with --to s3://BUCKET/PREFIX"
             ) from None
         shutil.copytree(
-            Path(scratch) / place.path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(DONE)
+            Path(scratch) / address.path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(DONE)
         )
 
 
 def _s3_bundle(place: S3Uri, system: str | None) -> tuple[S3Uri, bytes]:
     """Return the prefix that holds the bundle, and its SHA256SUMS."""
     client = s3_client()
-    chosen = place if system is None else place.below(system)
+    chosen = address if system is None else address.below(system)
     try:
         return chosen, _get(chosen, SUMS, client)
     except IncompleteInputError:
-        known = _systems(place, client)
+        known = _systems(address, client)
         held = f"; it holds {', '.join(known)}: choose one by --system" if known else ""
         raise InputError(f"--model {chosen}: not a model bundle (no {SUMS}){held}") from None
 
@@ -141,13 +141,13 @@ def _systems(place: S3Uri, client: Any) -> list[str]:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        listing = client.list_objects_v2(Bucket=place.bucket, Prefix=f"{place.prefix}/", Delimiter="/")
+        listing = client.list_objects_v2(Bucket=address.bucket, Prefix=f"{address.prefix}/", Delimiter="/")
         names = [item["Prefix"].rstrip("/").rpartition("/")[2] for item in listing.get("CommonPrefixes", ())]
         return [
             name
             for name in names
             if client.list_objects_v2(
-                Bucket=place.bucket, Prefix=place.below(name).key("bundle.json"), MaxKeys=1
+                Bucket=address.bucket, Prefix=address.below(name).key("bundle.json"), MaxKeys=1
             ).get("KeyCount")
         ]
     except (BotoCoreError, ClientError):
@@ -157,7 +157,7 @@ def _systems(place: S3Uri, client: Any) -> list[str]:
 
 def _get(place: S3Uri, name: str, client: Any) -> bytes:
     try:
-        return bytes(client.get_object(Bucket=place.bucket, Key=place.key(name))["Body"].read())
+        return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
     except MissingExtraError:
         raise
     except Exception as error:
@@ -166,9 +166,9 @@ def _get(place: S3Uri, name: str, client: Any) -> bytes:
         raise InputError(s3_fault(f"{place}/{name}", "read", error)) from None
 
 
-def _resolve(place: RegistryPlace) -> Pointer:
+def _resolve(address: RegistryPlace) -> Pointer:
     """Return the pointer of a registered version, held against its checksums in the registry."""
     from voxveil.tracking.models.registering import read_pointer
     from voxveil.tracking.store import resolve_store
 
-    return read_pointer(place, resolve_store())
+    return read_pointer(address, resolve_store())

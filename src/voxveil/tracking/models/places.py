@@ -1,4 +1,4 @@
-"""Where a model lies: a folder, an S3 prefix, a DVC repository at a commit, or a version of the registry."""
+"""Addresses of models: a folder, an S3 prefix, a DVC repository at a commit, or a registry version."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RegistryPlace:
 
 @dataclass(frozen=True)
 class Pointer:
-    """What the registry holds of a model instead of its bytes.
+    """Registry entry of a model: its checksum and the address of its files.
 
     Attributes:
         system: Name of the system.

@@ -1,4 +1,4 @@
-"""Register a model in MLflow: a version holds bundle.json, SHA256SUMS and pointer.json, never the weights.
+"""Registration of a model in MLflow as bundle.json, SHA256SUMS and pointer.json, without the weights.
 
 Registering the same bytes at the same address again finds the version that is there.
 """
@@ -56,7 +56,7 @@ def register_model(folder: Path, name: str, address: S3Uri | DVCPlace, store: St
 
 
 def model_tags(bundle: Bundle) -> dict[str, str]:
-    """Return what a version says of its model: corpus, data revision, and each stream's promise."""
+    """Return the tags of a model version: corpus, data revision, and privacy loss of each stream."""
     tags = {
         "system": bundle.system,
         "corpus": str(bundle.corpus.get("name", "")),
@@ -72,7 +72,7 @@ def model_tags(bundle: Bundle) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}
 
 
-def read_pointer(place: RegistryPlace, store: Store) -> Pointer:
+def read_pointer(address: RegistryPlace, store: Store) -> Pointer:
     """Return the pointer of a version; its artifacts must agree with its tags.
 
     Raises:
@@ -80,41 +80,43 @@ def read_pointer(place: RegistryPlace, store: Store) -> Pointer:
         IncompleteInputError: An artifact is missing or was changed.
         TrackingError: The store is away.
     """
-    tracker = connect_to_read(store, f"{place}: not found")
-    version = _version(tracker, place)
+    tracker = connect_to_read(store, f"{address}: not found")
+    version = _version(tracker, address)
     expected = version.tags.get(f"{PREFIX}bundle")
     if not expected or not version.run_id:
-        raise InputError(f"{place}: version {version.version} was not registered by 'voxveil model register'")
+        raise InputError(
+            f"{address}: version {version.version} was not registered by 'voxveil model register'"
+        )
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
         with tracker.burst() as client:
             client.download_artifacts(version.run_id, _ARTIFACTS, scratch)
         folder = Path(scratch) / _ARTIFACTS
         for file in (_POINTER, SUMS, "bundle.json"):
             if not (folder / file).is_file():
-                raise IncompleteInputError(f"{place}: {file} is missing from version {version.version}")
-        pointer = Pointer.from_json(read_json(folder / _POINTER), f"{place}: {_POINTER}")
-        sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), f"{place}: {SUMS}")
+                raise IncompleteInputError(f"{address}: {file} is missing from version {version.version}")
+        pointer = Pointer.from_json(read_json(folder / _POINTER), f"{address}: {_POINTER}")
+        sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), f"{address}: {SUMS}")
         if not pointer.digest == file_sha256(folder / SUMS) == expected:
-            raise IncompleteInputError(f"{place}: {SUMS}, {_POINTER} and the version's tag do not agree")
+            raise IncompleteInputError(f"{address}: {SUMS}, {_POINTER} and the version's tag do not agree")
         if file_sha256(folder / "bundle.json") != sums["bundle.json"]:
-            raise IncompleteInputError(f"{place}: bundle.json differs from {SUMS} (SHA-256)")
+            raise IncompleteInputError(f"{address}: bundle.json differs from {SUMS} (SHA-256)")
     if str(pointer.address) != version.tags.get(f"{PREFIX}address"):
-        raise IncompleteInputError(f"{place}: {_POINTER} and the version's tag name different addresses")
+        raise IncompleteInputError(f"{address}: {_POINTER} and the version's tag name different addresses")
     return pointer
 
 
-def _version(tracker: Tracker, place: RegistryPlace) -> Any:
+def _version(tracker: Tracker, address: RegistryPlace) -> Any:
     from mlflow.exceptions import MlflowException
 
     with tracker.burst() as client:
         try:
-            if place.alias:
-                return client.get_model_version_by_alias(place.name, place.alias)
-            return client.get_model_version(place.name, place.version)
+            if address.alias:
+                return client.get_model_version_by_alias(address.name, address.alias)
+            return client.get_model_version(address.name, address.version)
         except MlflowException as error:
             if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
                 raise
-            raise InputError(f"{place}: no such model, alias or version at {tracker.store.shown}") from None
+            raise InputError(f"{address}: no such model, alias or version at {tracker.store.shown}") from None
 
 
 def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
@@ -147,7 +149,7 @@ def _make_version(
         for path in (folder / "bundle.json", folder / SUMS, Path(scratch) / _POINTER):
             client.log_artifact(run_id, str(path), _ARTIFACTS)
         client.set_terminated(run_id)
-        made = client.create_model_version(
+        created = client.create_model_version(
             name,
             f"{run.info.artifact_uri}/{_ARTIFACTS}",
             run_id,
@@ -155,7 +157,7 @@ def _make_version(
             description=_description(pointer, tags),
             await_creation_for=0,
         )
-        return str(made.version)
+        return str(created.version)
 
 
 def _description(pointer: Pointer, tags: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Give a bundle an address that others can fetch it from: S3, or DVC at a commit."""
+"""Storage of a bundle at a shared address: S3, or DVC at a commit."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
     """
     read_bundle(folder)
     sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
-    place = prefix.below(file_sha256(folder / SUMS))
+    address = prefix.below(file_sha256(folder / SUMS))
     try:
         client = s3_client()
         for name in (*sums, SUMS):
-            client.put_object(Bucket=place.bucket, Key=place.key(name), Body=(folder / name).read_bytes())
+            client.put_object(Bucket=address.bucket, Key=address.key(name), Body=(folder / name).read_bytes())
     except MissingExtraError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         where = f" at {s3_endpoint()}" if s3_endpoint() else ""
-        raise InputError(f"{place}{where}: cannot be written ({reason})") from None
-    return place
+        raise InputError(f"{address}{where}: cannot be written ({reason})") from None
+    return address
 
 
 def dvc_address(folder: Path) -> DVCPlace:

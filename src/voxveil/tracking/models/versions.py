@@ -1,4 +1,4 @@
-"""Versions of a registered model: who has an alias, tags of ours, and moving an alias."""
+"""Aliases and tags of the versions of a registered model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Version:
 
 
 def find_alias(name: str, alias: str, store: Store) -> Version | None:
-    """Return the version that has an alias; None where nobody has it or there is no such model.
+    """Return the version with an alias; None if no version has it or the model does not exist.
 
     Raises:
         TrackingError: The store is away or refuses; that is not "nobody".
@@ -57,6 +57,6 @@ def tag_version(name: str, version: str, tags: Mapping[str, str], store: Store) 
 
 
 def move_alias(name: str, alias: str, version: str, store: Store) -> None:
-    """Give an alias to a version; whoever had it has it no more."""
+    """Move an alias to a version, away from the one that had it."""
     with connect(store).burst() as client:
         client.set_registered_model_alias(name, alias, version)

@@ -40,8 +40,8 @@ _COLUMNS = (
 def describe_run(summaries: Sequence[Summary]) -> str:
     """Return the results of all systems as a Markdown table with its conditions."""
     some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
-    own = ["zCDP: (ε, δ) of an utterance"] if some else []
-    header = ["system", "ε of an utterance", *own, "attack", *(title for _, title in _COLUMNS), "PER %"]
+    extra = ["zCDP: (ε, δ) of an utterance"] if some else []
+    header = ["system", "ε of an utterance", *extra, "attack", *(title for _, title in _COLUMNS), "PER %"]
     rows = []
     for summary, attack in attacks(summaries):
         cells = [metric_text(attack["metrics"][name]) for name, _ in _COLUMNS]
@@ -52,7 +52,7 @@ def describe_run(summaries: Sequence[Summary]) -> str:
         )
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [bounds_text(null_envelope(everyone, name)) for name, _ in _COLUMNS]
-    rows.append(["if nothing leaks", "", *("" for _ in own), "", *nulls, ""])
+    rows.append(["if nothing leaks", "", *("" for _ in extra), "", *nulls, ""])
     lines = [_row(header), _row(["---"] * len(header)), *(_row(row) for row in rows)]
     return "\n".join([*_synthetic(summaries[0]), *lines, "", EER_NOTE, "", NULL_NOTE])
 
@@ -69,9 +69,9 @@ def describe_system(summary: Summary) -> str:
 
 def link_line(experiment: str, run: str, artifacts: Collection[str]) -> str:
     """Return links to artifacts of a run, as MLflow's own pages address them; empty if there are none."""
-    there = [(path, title) for path, title in _LINKED.items() if path in artifacts]
+    present = [(path, title) for path, title in _LINKED.items() if path in artifacts]
     return " · ".join(
-        f"[{title}](#/experiments/{experiment}/runs/{run}/artifacts/{path})" for path, title in there
+        f"[{title}](#/experiments/{experiment}/runs/{run}/artifacts/{path})" for path, title in present
     )
 
 

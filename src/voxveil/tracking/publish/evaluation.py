@@ -1,4 +1,4 @@
-"""The result of one score file in MLflow: one run, found again by what it holds."""
+"""Publication of the result of one score file as one MLflow run, found again by its content."""
 
 from __future__ import annotations
 

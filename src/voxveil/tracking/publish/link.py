@@ -1,4 +1,4 @@
-"""Link training runs and results runs, both ways.
+"""Links between training runs and results runs, in both directions.
 
 A training that several experiments share (DVC restores its output) is linked to each: the tag
 ``voxveil.used_by.RUN`` on the training run holds the run key, the tag ``voxveil.training.STAGE`` on the
@@ -22,7 +22,7 @@ def used_by(run_id: str) -> str:
 
 
 def link_training(tracker: Tracker, parent: str, key: str, fingerprints: Mapping[str, str]) -> int:
-    """Link every training run that can be found and return their number; what is linked is left alone.
+    """Link every training run that can be found and return their number; existing links stay.
 
     Args:
         tracker: Where.
@@ -36,10 +36,10 @@ def link_training(tracker: Tracker, parent: str, key: str, fingerprints: Mapping
             runs = tracker.find(fingerprint=fingerprint)
             if runs:
                 found[mlflow_name(f"{PREFIX}training.{name}")] = runs[0]
-        there = client.get_run(parent).data.tags
+        parent_tags = client.get_run(parent).data.tags
         for tag, run in found.items():
             run_id = run.info.run_id
-            if there.get(tag) != run_id:
+            if parent_tags.get(tag) != run_id:
                 client.set_tag(parent, tag, run_id)
             if f"{PREFIX}{used_by(parent)}" not in run.data.tags:
                 client.set_tag(run_id, f"{PREFIX}{used_by(parent)}", key)

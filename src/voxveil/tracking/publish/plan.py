@@ -1,4 +1,4 @@
-"""What a finished run looks like in MLflow: a pure projection of the evaluate and report outputs."""
+"""The planned content of MLflow runs, a pure function of the evaluate and report outputs."""
 
 from __future__ import annotations
 

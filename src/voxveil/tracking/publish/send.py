@@ -1,4 +1,4 @@
-"""Project a finished run into MLflow: one parent run, one child per system.
+"""Publication of a finished run to MLflow: one parent run, one child per system.
 
 Runs are found again by their tags, so that sending twice changes nothing, and a run that was
 sent in part is completed. Results that changed under the same run key (an experiment run again)
@@ -29,7 +29,7 @@ _ATTEMPTS = 5
 
 
 def run_key(results: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return what names a run: the Kubeflow run id, the DVC experiment, or its results themselves.
+    """Return the key of a run: the Kubeflow run id, the DVC experiment, or a digest of its results.
 
     Args:
         results: Digest of the evaluate outputs.
@@ -140,17 +140,17 @@ def _fill(tracker: Tracker, plan: Plan, run_id: str) -> None:
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
     with tracker.burst() as client:
-        there = client.get_run(run_id).data
+        sent = client.get_run(run_id).data
         now = int(time.time() * 1000)
-        metrics = [Metric(n, v, now, 0) for n, v in sorted(plan.metrics.items()) if there.metrics.get(n) != v]
-        params = [Param(n, v) for n, v in sorted(plan.params.items()) if n not in there.params]
+        metrics = [Metric(n, v, now, 0) for n, v in sorted(plan.metrics.items()) if sent.metrics.get(n) != v]
+        params = [Param(n, v) for n, v in sorted(plan.params.items()) if n not in sent.params]
         wanted = {**plan.tags, **_note(plan, tracker.experiment_id, run_id)}
-        tags = [RunTag(n, v) for n, v in sorted(wanted.items()) if there.tags.get(n) != v]
+        tags = [RunTag(n, v) for n, v in sorted(wanted.items()) if sent.tags.get(n) != v]
         client.log_batch(run_id, metrics=metrics, params=params[:100], tags=tags[:100])
         for tag in tags[100:]:
             client.set_tag(run_id, tag.key, tag.value)
         name, digest, found = plan.dataset
-        commit = there.tags.get("mlflow.source.git.commit")
+        commit = sent.tags.get("mlflow.source.git.commit")
         source = json.dumps({**found, **({"git_commit": commit} if commit else {})}, sort_keys=True)
         data = Dataset(name=name, digest=digest, source_type="dvc", source=source)
         _log_input(client, run_id, DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")]))

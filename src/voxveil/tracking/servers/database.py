@@ -1,4 +1,4 @@
-"""The schema of MLflow's database: made once, upgraded only when asked, by one replica at a time."""
+"""Creation and upgrade of MLflow's database schema, by one replica at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOCK = 5_078_912_331
 
 
 def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patience: float = 60.0) -> str:
-    """Bring the schema to what this MLflow needs; replicas that start at once wait for each other.
+    """Create or upgrade the schema for this MLflow; replicas that start at once wait for each other.
 
     An empty database is set up. An older one is upgraded only if ``upgrade``, because a backup must come
     first; a newer one is refused.
@@ -131,7 +131,7 @@ def _auth_head(auth: Any, url: str) -> str:
 def _require_known(
     behind: list[str], store: Any, auth: Any, settings: ServerSettings, found: tuple[str | None, str | None]
 ) -> None:
-    """Refuse a revision this MLflow has never heard of: the database is newer."""
+    """Raise an error for a schema revision unknown to this MLflow, which is older than the database."""
     from alembic.script import ScriptDirectory
     from alembic.util.exc import CommandError
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, S3 and MLflow on one machine without Docker: ``voxveil stack up``, again and again."""
+"""PostgreSQL, S3 and MLflow on one machine without Docker: ``voxveil stack up``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SECRETS = ("postgres", "s3_key", "s3_secret", "admin", "flask")
 
 @dataclass(frozen=True)
 class Ports:
-    """Where the parts listen; kept from one start to the next."""
+    """Ports of the servers, kept from one start to the next."""
 
     postgres: int = 15432
     s3: int = 9000
@@ -64,7 +64,7 @@ class MLflow:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs."""
+        """Environment variables of a client."""
         return {
             "MLFLOW_TRACKING_URI": self.address,
             "MLFLOW_TRACKING_USERNAME": self.settings.admin,
@@ -146,7 +146,7 @@ class Stack:
         self.mlflow = MLflow(self.folder / "mlflow", settings, self.s3.environment)
 
     def up(self, only: Collection[str] = ()) -> dict[str, str]:
-        """Start what does not run; return ``started`` or ``running`` by part.
+        """Start the stopped parts; return ``started`` or ``running`` by part.
 
         Args:
             only: Names of parts, all unless given. PostgreSQL alone makes an empty database, for a backup to
@@ -171,7 +171,7 @@ class Stack:
         return states
 
     def down(self, seconds: float = 15.0) -> dict[str, str]:
-        """Stop what runs, the server before what it needs; return ``stopped`` or ``not running`` by part.
+        """Stop the running parts in reverse order; return ``stopped`` or ``not running`` by part.
 
         Args:
             seconds: How long a server may take before it is killed.
@@ -214,8 +214,8 @@ class Stack:
         """Return the passwords; made at random the first time, and readable for their owner alone."""
         path = self.folder / "passwords.json"
         if not path.is_file():
-            made = {name: secrets.token_hex(24) for name in _SECRETS}
-            write_private(path.with_suffix(".new"), json.dumps(made, indent=2) + "\n").replace(path)
+            passwords = {name: secrets.token_hex(24) for name in _SECRETS}
+            write_private(path.with_suffix(".new"), json.dumps(passwords, indent=2) + "\n").replace(path)
         if path.stat().st_mode & 0o077:
             raise StackError(f"{path}: others can read it; chmod 600 it, and change the passwords in it")
         content = read_json(path)
@@ -229,7 +229,7 @@ class Stack:
 
 
 def _require_free(name: str, port: int, patience: float = 5.0) -> None:
-    """Refuse a port that somebody listens on; a process that was killed holds its own for a moment."""
+    """Raise an error if a port stays in use; a killed process releases its port after a moment."""
     until = time.monotonic() + patience
     while _taken(port):
         if time.monotonic() > until:

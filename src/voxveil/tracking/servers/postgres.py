@@ -1,4 +1,4 @@
-"""PostgreSQL from the system's packages, in a folder of its own."""
+"""A PostgreSQL cluster from the system's packages, in its own folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Postgres:
         return self._run("pg_ctl", "-D", str(self._data), "status").returncode == 0
 
     def start(self) -> None:
-        """Make the cluster where there is none, start it, make the database.
+        """Create the cluster if missing, start it, and create the database.
 
         Raises:
             StackError: PostgreSQL is not installed or does not start.

@@ -1,4 +1,4 @@
-"""Servers in the background: known by pid and start time, found again by another process, stopped whole."""
+"""Background server processes, identified across commands by pid and start time."""
 
 from __future__ import annotations
 

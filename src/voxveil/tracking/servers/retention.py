@@ -1,4 +1,4 @@
-"""Remove for good what was deleted in MLflow: its runs stay in the database and the bucket until then."""
+"""Permanent removal of runs that were deleted in MLflow, from database and bucket."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def collect_deleted(
     """
     if not older_than or not _AGE.match(older_than):
         raise InputError(f"--older-than {older_than!r}: must be such as 30d, 12h or 1d12h")
-    if run_ids and not all(_RUN.match(each) for each in run_ids.split(",")):
+    if run_ids and not all(_RUN.match(run_id) for run_id in run_ids.split(",")):
         raise InputError(f"--run-ids {run_ids!r}: must be ids of runs, separated by commas")
     # In the environment and not in a command, which everybody on the machine may read.
     os.environ.update(

@@ -1,4 +1,4 @@
-"""An S3 server from the package index: SeaweedFS, one process, keys of its own."""
+"""A SeaweedFS S3 server from the package index, in one process with its own keys."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SeaweedFS:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs."""
+        """Environment variables of a client."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self._key,
@@ -120,7 +120,7 @@ class SeaweedFS:
         return self._daemon.stop(seconds)
 
     def make_bucket(self, name: str) -> None:
-        """Make a bucket where it is not there."""
+        """Create a bucket if it does not exist."""
         client = self.client()
         if name not in {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}:
             client.create_bucket(Bucket=name)

@@ -1,4 +1,4 @@
-"""Start the MLflow server, the same in the image, in ``voxveil stack up`` and in the tests."""
+"""Start of the MLflow server, the same in the image, in ``voxveil stack up`` and in tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PasswordError(StackError):
 
 
 def server_command(settings: ServerSettings) -> list[str]:
-    """Return the command; no password stands in it, since everybody on a machine may read commands."""
+    """Return the command, without passwords, as every user of a machine can read commands."""
     return [
         sys.executable, "-m", "mlflow", "server",
         "--host", settings.bind, "--port", str(settings.port), "--workers", str(settings.workers),
@@ -92,7 +92,7 @@ def serve(environ: Mapping[str, str]) -> None:
 
 
 def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patience: float = 60.0) -> None:
-    """Make the bucket of the artifacts where it is not there; a store that is starting is waited for.
+    """Create the artifact bucket if it does not exist; waits for a store that is starting.
 
     Raises:
         StackError: The store is away or refuses.
@@ -141,7 +141,7 @@ def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patienc
 
 
 def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> None:
-    """Make a real, authenticated call: ``/health`` says yes to hosts and users that the API refuses.
+    """Make an authenticated API call; ``/health`` also answers hosts and users that the API refuses.
 
     Args:
         address: ``http://HOST:PORT``.

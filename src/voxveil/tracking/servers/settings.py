@@ -1,4 +1,4 @@
-"""What the MLflow server must be told before it may start; there are no default passwords."""
+"""Settings that the MLflow server requires; there are no default passwords."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCAL_HOSTS = ("localhost:*", "127.0.0.1:*")
 
 
 class StackError(VoxveilError):
-    """A server is set up wrongly, does not start, or refuses."""
+    """A server is misconfigured, does not start, or rejects a request."""
 
     exit_code = 1
 
@@ -55,7 +55,7 @@ class ServerSettings:
     workers: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse what must not run.
+        """Validate the settings.
 
         Raises:
             StackError: Naming the variable.

@@ -1,4 +1,4 @@
-"""The cheapest path through candidates, and the running median that smooths one."""
+"""Viterbi path through F0 candidates, and running median."""
 
 from __future__ import annotations
 

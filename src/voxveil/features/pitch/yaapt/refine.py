@@ -1,4 +1,4 @@
-"""YAAPT's last steps: candidates of all kinds are ranked, and one path through them is taken."""
+"""YAAPT's last steps: ranking of all candidates, and the best path through them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 def ranked(
     pitch: Array, merit: Array, spectral: Array, energy: Array, voiced: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Return F0 in Hz and merit (F, C) of what each frame may be; F0 0 is unvoiced.
+    """Return F0 in Hz and merit (F, C) of each frame's candidates; F0 0 is unvoiced.
 
     Args:
         pitch: (F, C) temporal candidates of both signals, 0 = none.
@@ -34,8 +34,8 @@ def ranked(
     order = np.argsort(-merit, axis=1, kind="stable")
     pitch, merit = np.take_along_axis(pitch, order, axis=1), np.take_along_axis(merit, order, axis=1)
     best = running_median(pitch[:, 0], _MEDIAN) * voiced
-    silent, heard = energy <= _UNVOICED, energy > _UNVOICED
-    found, lost = heard & (pitch[:, 0] > 0), heard & (pitch[:, 0] <= 0)
+    silent, audible = energy <= _UNVOICED, energy > _UNVOICED
+    found, lost = audible & (pitch[:, 0] > 0), audible & (pitch[:, 0] <= 0)
     none = np.zeros(pitch.shape, dtype=bool)
     none[:, 1:-1] = (pitch[:, 1:-1] == 0) & found[:, None]
     pitch[silent], merit[silent] = 0.0, _PIVOT

@@ -1,4 +1,4 @@
-"""YAAPT's spectral half: where there is voice, and a rough F0 from the harmonics of the squared signal."""
+"""YAAPT's spectral part: voicing, and a rough F0 from the harmonics of the squared signal."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _correlation(magnitude: Array) -> Array:
 
 
 def _peaks(correlation: Array) -> tuple[Array, Array]:
-    """Return F0 in Hz and merit (V, 4) of each frame's peaks; 0 and 1 where they tell nothing."""
+    """Return F0 in Hz and merit (V, 4) of each frame's peaks; 0 and 1 without usable peaks."""
     count = len(correlation)
     pitch, merit = np.zeros((count, _PEAKS)), np.ones((count, _PEAKS))
     largest = correlation[:, _FROM : _TO + 1].max(axis=1)
@@ -139,14 +139,14 @@ def _peaks(correlation: Array) -> tuple[Array, Array]:
         & (here > _THRESHOLD_2 * mean[:, None])
         & (mean <= 1 / _THRESHOLD_1)[:, None]
     )
-    frame, place = np.nonzero(is_peak)
-    place += inner.start
-    around = data[frame[:, None], place[:, None] + np.arange(-_CENTRE, _CENTRE + 1)]
+    frame, bin_index = np.nonzero(is_peak)
+    bin_index += inner.start
+    around = data[frame[:, None], bin_index[:, None] + np.arange(-_CENTRE, _CENTRE + 1)]
     kept = around.argmax(axis=1) == _CENTRE
-    frame, place = frame[kept], place[kept]
-    height = data[frame, place]
-    order = np.lexsort((place, -height, frame))
-    frame, place, height = frame[order], place[order], height[order]
+    frame, bin_index = frame[kept], bin_index[kept]
+    height = data[frame, bin_index]
+    order = np.lexsort((bin_index, -height, frame))
+    frame, bin_index, height = frame[order], bin_index[order], height[order]
     number = np.bincount(frame, minlength=count)
     first = np.concatenate([[0], np.cumsum(number)[:-1]])
     # Fewer than four: where four or more are found the frame tells nothing, as in pYAAPT.
@@ -157,7 +157,7 @@ def _peaks(correlation: Array) -> tuple[Array, Array]:
     for rank in range(_PEAKS):
         # What is missing is filled with the best.
         index = first[rows] + np.where(rank < number[rows], rank, 0)
-        pitch[rows, rank] = place[index] * _BIN
+        pitch[rows, rank] = bin_index[index] * _BIN
         merit[rows, rank] = height[index]
     return pitch, merit
 

@@ -1,4 +1,4 @@
-"""YAAPT's temporal half: F0 candidates from the normalised cross-correlation around the spectral F0."""
+"""YAAPT's temporal part: F0 candidates from the normalized cross-correlation near the spectral F0."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def temporal_candidates(filtered: Array, spectral: Array, spread: float) -> tupl
         correlation = _correlation(centred, first[rows], last[rows])
         pitch[rows], merit[rows] = _peaks(correlation, first[rows], last[rows])
     distance = np.abs(pitch - spectral[:, None])
-    near = distance < 5.0 * spread
-    return pitch, (1 + _BOOST) * merit * np.where(near, 1 - distance / (5.0 * spread), 0.0)
+    close = distance < 5.0 * spread
+    return pitch, (1 + _BOOST) * merit * np.where(close, 1 - distance / (5.0 * spread), 0.0)
 
 
 def _frame_means(views: Array) -> Array:
@@ -106,8 +106,8 @@ def _peaks(correlation: Array, first: NDArray[np.int64], last: NDArray[np.int64]
     is_peak = here > _PEAK
     for offset in (-1, 1):
         is_peak &= here > correlation[:, _REACH + offset : lags - _REACH + offset]
-    place = np.arange(_REACH, lags - _REACH)
-    is_peak &= (place >= first[:, None] + _REACH) & (place <= last[:, None] - _REACH)
+    lag = np.arange(_REACH, lags - _REACH)
+    is_peak &= (lag >= first[:, None] + _REACH) & (lag <= last[:, None] - _REACH)
     highest = correlation.max(axis=1)
     # In the order of their lags: of equals the first counts.
     alone = (highest > _CERTAIN) & is_peak.any(axis=1)

@@ -1,4 +1,4 @@
-"""F0 by YAAPT (Zahorian & Hu 2008), with one range for everybody.
+"""F0 tracking by YAAPT (Zahorian & Hu 2008), with the same range for all speakers.
 
 The frames are those of pYAAPT 1.0.12 (AMFM_decompy), quirks included, so that F0 compares with published
 work; a test compares them frame by frame. Here all frames of a step are computed at once.
@@ -7,7 +7,7 @@ The range is a constant: one fitted to a speaker would spend other utterances of
 
 YAAPT decides voicing by low-frequency energy relative to the utterance's mean, so it finds F0
 in white noise and in whispered speech. Here a frame stays voiced only if the signal repeats
-itself after one period (normalised cross-correlation), for at least three frames in a row.
+itself after one period (normalized cross-correlation), for at least three frames in a row.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _periodic(f0: Track, filtered: Track) -> Track:
     here = padded[first]
     best = np.full(len(voiced), -1.0)
     for slack in range(-_LAG_SLACK, _LAG_SLACK + 1):
-        there = padded[first + (lags + slack)[:, None]]
-        energy = np.sqrt((here**2).sum(axis=1) * (there**2).sum(axis=1))
-        best = np.maximum(best, (here * there).sum(axis=1) / np.maximum(energy, 1e-12))
+        delayed = padded[first + (lags + slack)[:, None]]
+        energy = np.sqrt((here**2).sum(axis=1) * (delayed**2).sum(axis=1))
+        best = np.maximum(best, (here * delayed).sum(axis=1) / np.maximum(energy, 1e-12))
     result = f0.copy()
     result[voiced[best < PERIODICITY]] = 0.0
     return _without_short_runs(result)

@@ -1,4 +1,4 @@
-"""Names beside what they name, none upon another. Needs matplotlib."""
+"""Placement of labels beside points without overlap. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GAP = 0.05
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:
-    """Return a place for each value, as near to it as may be, all at least ``gap`` apart.
+    """Return positions at least ``gap`` apart, as close to the values as possible.
 
     Values that would stand too close are put as one block around their mean; order is kept.
     """
@@ -49,12 +49,12 @@ def name_at_the_right(axis: Axes, names: Sequence[tuple[str, float]]) -> None:
     axis.set_ylim(low, high)
     beside = axis.get_yaxis_transform()
     places = spread([value for _, value in names], _GAP * (high - low))
-    for (name, value), place in zip(names, places, strict=True):
+    for (name, value), height in zip(names, places, strict=True):
         axis.annotate(
             f"{name} {value:.3g}",
             xy=(1, value),
             xycoords=beside,
-            xytext=(1.05, place),
+            xytext=(1.05, height),
             textcoords=beside,
             va="center",
             fontsize=7,

@@ -28,14 +28,14 @@ Point = tuple[float, float, tuple[float, float] | None]
 
 @dataclass(frozen=True)
 class Line:
-    """What a panel shows.
+    """Values of one panel.
 
     Attributes:
         title: Of the panel.
         unit: Of its values; empty for shares.
         values: By system; None where undefined.
         intervals: By system, of 95 %; None or left out where there is none.
-        chance: Where nothing is recognised, if the metric has such a place.
+        chance: Where nothing is recognized, if the metric has such a place.
     """
 
     title: str
@@ -55,16 +55,16 @@ def against_epsilon_figure(systems: Sequence[System], lines: Sequence[Line]) -> 
     figure, axes = new_figure(1, max(1, len(shown)), width=5.6, height=4.2)
     for axis, line in zip(axes, shown, strict=False):
         drawn = {family: _points(systems, line, family) for family in _STYLES}
-        there = [family for family, points in drawn.items() if points]
-        for place, family in enumerate(there):
+        present = [family for family, points in drawn.items() if points]
+        for position, family in enumerate(present):
             # Side by side, for intervals of one epsilon would hide each other.
-            _draw_family(axis, family, drawn[family], 1.06 ** (place - (len(there) - 1) / 2))
+            _draw_family(axis, family, drawn[family], 1.06 ** (position - (len(present) - 1) / 2))
         flat = [s for s in systems if s.family not in _STYLES and line.values[s.name] is not None]
-        for place, system in enumerate(flat):
-            style = _FLAT[place % len(_FLAT)]
+        for position, system in enumerate(flat):
+            style = _FLAT[position % len(_FLAT)]
             axis.axhline(float(line.values[system.name] or 0.0), color="0.5", linewidth=0.9, linestyle=style)
         if line.chance is not None:
-            axis.axhline(line.chance, label="nothing is recognised", **CHANCE)
+            axis.axhline(line.chance, label="nothing is recognized", **CHANCE)
         axis.set_xscale("log")
         axis.set_xlabel("epsilon of each stream with noise (nat)")
         axis.set_ylabel(f"{line.title} ({line.unit})" if line.unit else line.title)
@@ -90,8 +90,8 @@ def _points(systems: Sequence[System], line: Line, family: str) -> list[Point]:
 def _draw_family(axis: Axes, family: str, found: Sequence[Point], aside: float) -> None:
     marker, dash = _STYLES[family]
     across = sorted({epsilon for epsilon, _, _ in found})
-    means = [np.mean([value for epsilon, value, _ in found if epsilon == each]) for each in across]
-    axis.plot([each * aside for each in across], means, linestyle=dash, marker="", color="0.0", linewidth=1)
+    means = [np.mean([value for epsilon, value, _ in found if epsilon == x]) for x in across]
+    axis.plot([x * aside for x in across], means, linestyle=dash, marker="", color="0.0", linewidth=1)
     for epsilon, value, interval in found:
         if interval is not None:
             axis.vlines(epsilon * aside, *interval, color="0.6", linewidth=1)

@@ -37,7 +37,7 @@ def estimators_figure(measured: Sequence[Judged], published: Sequence[PublishedS
     figure, axes = new_figure(2, 2, width=4.8, height=3.4)
     shown = sorted(
         [_published(system) for system in published]
-        + [_measured(each) for each in measured if each.metrics["eer"]["value"] is not None],
+        + [_measured(attack) for attack in measured if attack.metrics["eer"]["value"] is not None],
         key=lambda system: system.eer,
     )
     for axis, metric, title in zip(axes, ESTIMATORS, _TITLES, strict=True):
@@ -61,9 +61,9 @@ def _published(system: PublishedSystem) -> _System:
     return _System(system.eer, system.name, "x", "0.45", 6, (3, 4), worst)
 
 
-def _measured(each: Judged) -> _System:
-    marker = "s" if each.attacker == "external" else "o"
-    return _System(each.metrics["eer"]["value"], each.system, marker, "0.05", 4, (4, -7), each.metrics)
+def _measured(attack: Judged) -> _System:
+    marker = "s" if attack.attacker == "external" else "o"
+    return _System(attack.metrics["eer"]["value"], attack.system, marker, "0.05", 4, (4, -7), attack.metrics)
 
 
 def _draw(axis: Axes, number: int, system: _System, worst: Mapping[str, Any]) -> None:
@@ -71,8 +71,8 @@ def _draw(axis: Axes, number: int, system: _System, worst: Mapping[str, Any]) ->
         return
     if worst["ci95"] and worst["ci95"][0] > 0:
         axis.vlines(system.eer, *worst["ci95"], color="0.6", linewidth=0.9)
-    place = (system.eer, worst["value"])
-    axis.plot(*place, system.marker, color=system.shade, markersize=system.size)
+    point = (system.eer, worst["value"])
+    axis.plot(*point, system.marker, color=system.shade, markersize=system.size)
     axis.annotate(
-        str(number), place, xytext=system.beside, textcoords="offset points", fontsize=6.5, color=system.shade
+        str(number), point, xytext=system.beside, textcoords="offset points", fontsize=6.5, color=system.shade
     )
