@@ -84,7 +84,7 @@ def set_up(root: Path, settings: Settings) -> list[str]:
     bucket.probe(client)
     _configure(root, settings, url)
     return [
-        f"bucket {location.bucket}: {'made' if made else 'is there'}, versioning on",
+        f"bucket {location.bucket}: {'made' if created else 'is there'}, versioning on",
         f"lifecycle of {location.prefix}/: deleted objects go after {settings.deleted_days} days,"
         f" unfinished uploads after {settings.upload_days}",
         "probe: written, read back, removed",

@@ -39,7 +39,7 @@ def seen_from(uri: str, endpoint: str) -> str:
     location = parse_location(uri) if endpoint else None
     if location is None:
         return uri
-    return str(replace(place, endpoint=endpoint))
+    return str(replace(location, endpoint=endpoint))
 
 
 def check_reachable(uri: str) -> None:

@@ -27,7 +27,7 @@ from voxveil.corpus.split import Speech
 from voxveil.runtime.atomic import read_json, whole_directory
 from voxveil.runtime.done import DONE, finish
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.stamps import content_digest, is_made, write_made
+from voxveil.runtime.stamps import content_digest, has_stamp, write_stamp
 from voxveil.runtime.terminal import Progress
 
 __all__ = ["Attack", "attack_folders", "scenario_names"]

@@ -23,7 +23,7 @@ from voxveil.research.probe.speeches import Cell, Speeches, judged, u_asr
 from voxveil.runtime.atomic import read_json, whole_directory
 from voxveil.runtime.done import file_sha256, finish, require_done
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.stamps import content_digest, is_made, write_made
+from voxveil.runtime.stamps import content_digest, has_stamp, write_stamp
 from voxveil.runtime.terminal import Progress
 from voxveil.stages.run import checkpoint_root, code_digest
 from voxveil.training.outputs import write_curve

@@ -17,7 +17,7 @@ from voxveil.config import Params
 from voxveil.research.probe.speeches import STATES, Judge, Speeches
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.terminal import align_columns
-from voxveil.utility.transcripts import NORMALISATION
+from voxveil.utility.transcripts import NORMALIZATION
 
 __all__ = ["format_utility", "utility_table"]
 

@@ -101,7 +101,7 @@ def _fetch(pointer: Pointer, folder: Path) -> None:
         )
 
 
-def _from_s3(place: S3Uri, sums: bytes, folder: Path) -> None:
+def _from_s3(address: S3Uri, sums: bytes, folder: Path) -> None:
     client = s3_client()
     for name, digest in parse_sums(sums.decode("utf-8", "replace"), f"{address}/{SUMS}").items():
         data = _get(address, name, client)
@@ -125,7 +125,7 @@ def _from_dvc(address: DVCPlace, folder: Path) -> None:
         )
 
 
-def _s3_bundle(place: S3Uri, system: str | None) -> tuple[S3Uri, bytes]:
+def _s3_bundle(address: S3Uri, system: str | None) -> tuple[S3Uri, bytes]:
     """Return the prefix that holds the bundle, and its SHA256SUMS."""
     client = s3_client()
     chosen = address if system is None else address.below(system)
@@ -137,7 +137,7 @@ def _s3_bundle(place: S3Uri, system: str | None) -> tuple[S3Uri, bytes]:
         raise InputError(f"--model {chosen}: not a model bundle (no {SUMS}){held}") from None
 
 
-def _systems(place: S3Uri, client: Any) -> list[str]:
+def _systems(address: S3Uri, client: Any) -> list[str]:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -155,15 +155,15 @@ def _systems(place: S3Uri, client: Any) -> list[str]:
         return []
 
 
-def _get(place: S3Uri, name: str, client: Any) -> bytes:
+def _get(address: S3Uri, name: str, client: Any) -> bytes:
     try:
         return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
     except MissingExtraError:
         raise
     except Exception as error:
         if s3_error_code(error) in ("NoSuchKey", "404"):
-            raise IncompleteInputError(f"{place}/{name}: missing") from None
-        raise InputError(s3_fault(f"{place}/{name}", "read", error)) from None
+            raise IncompleteInputError(f"{address}/{name}: missing") from None
+        raise InputError(s3_fault(f"{address}/{name}", "read", error)) from None
 
 
 def _resolve(address: RegistryPlace) -> Pointer:
