@@ -61,8 +61,8 @@ def test_windows_speak_as_one_does(bundles: Path) -> None:
     samples = 40_123
     audio, f0 = speak(130.0, samples)
     whole = Anonymizer.load(bundles / "anon")
-    system, synthesizer = whole.parts()  # type: ignore[misc]
-    target = whole.target(np.random.default_rng(0), None)
+    system, synthesizer = whole.system.extraction, whole.system.synthesizer
+    target = whole.system.target(np.random.default_rng(0), None)
     f0 = np.where(f0 > 0, f0, 100.0).astype(np.float32)
     features = system.release_features(audio, f0, SystemNoise())
     expected = synthesizer.synthesize(features.content, features.pitch, target, samples)

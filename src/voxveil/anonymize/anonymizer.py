@@ -11,32 +11,26 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.anonymize.bundle import Bundle, read_bundle
+from voxveil.anonymize.systems import load_system
 from voxveil.audio.frames import frame_count
 from voxveil.audio.loudness import to_loudness
-from voxveil.features.extraction import System
-from voxveil.features.speaker.pool import Pool
-from voxveil.features.speaker.targets import Source, Target, select_target
+from voxveil.audio.streamed import SlidingAudio
+from voxveil.features.speaker.targets import Source
 from voxveil.privacy import Loss, NoiseSource, PublicNoise, SystemNoise
 from voxveil.privacy.loss_rule import utterance_total
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 
-if TYPE_CHECKING:
-    from voxveil.features.speaker.encoder import SpeakerEncoder
-    from voxveil.synthesis.copying import CopySynthesis
-    from voxveil.synthesis.synthesizer import Synthesizer
-
 __all__ = ["LOUDNESS", "Anonymized", "Anonymizer"]
 
 Array = NDArray[np.float32]
 
-#: Loudness of every output in LUFS unless told.
+#: Default loudness of every output, in LUFS.
 LOUDNESS = -23.0
 
 
@@ -71,28 +65,8 @@ class Anonymizer:
 
     def __init__(self, bundle: Bundle, *, loudness: float = LOUDNESS) -> None:
         self.bundle = bundle
+        self.system = load_system(bundle)
         self._loudness = loudness
-        self._system: System | None = None
-        self._synthesizer: Synthesizer | None = None
-        self._pool: Pool | None = None
-        self._voice: SpeakerEncoder | None = None
-        self._copy: CopySynthesis | None = None
-        if bundle.copied:
-            from voxveil.synthesis.copying import CopySynthesis
-
-            self._copy = CopySynthesis.load(bundle.part("vocoder"))
-        if bundle.trained:
-            from voxveil.synthesis.synthesizer import Synthesizer
-
-            self._system = System.load(bundle.part("pitch"), bundle.part("content"))
-            self._pool = Pool.load(bundle.folder / "pool.npz")
-            if bundle.target.choice == "farthest":
-                from voxveil.features.speaker.encoder import SpeakerEncoder
-
-                self._voice = SpeakerEncoder.load(bundle.part("speaker"))
-            self._synthesizer = Synthesizer.load(
-                bundle.part("synthesis"), bundle.part("vocoder"), pitch_conversion=bundle.pitch_conversion
-            )
 
     @classmethod
     def load(cls, folder: Path, *, loudness: float = LOUDNESS) -> Anonymizer:
@@ -137,9 +111,8 @@ class Anonymizer:
         return self._anonymize(audio, chooser, SystemNoise(), f0, name, source)
 
     def source_of(self, audio: Array, sex: str = "", name: str = "recording") -> Source:
-        """Return what the rule of the target looks at: the sex, and the voice where it asks for it."""
-        voice = None if self._voice is None else self._voice.embed(audio, name)
-        return Source(sex, voice)
+        """Return the input of the target rule: the sex, and the voice where the rule needs it."""
+        return self.system.source_of(audio, sex, name)
 
     def anonymize_public(
         self,
@@ -192,39 +165,14 @@ class Anonymizer:
         Yields:
             (n,) speech, :attr:`loudness` not yet applied, ``samples`` in all.
         """
-        from voxveil.anonymize.windows import speak_windows
-
         chooser = np.random.default_rng(secrets.randbits(256)) if rng is None else rng
-        yield from speak_windows(self, blocks, samples, chooser, losses, name, source or self.source_of)
+        audio = SlidingAudio(_finite(blocks, name))
+        yield from self.system.anonymize_windows(audio, samples, chooser, losses, source or self.source_of)
 
     @property
     def loudness(self) -> float | None:
         """Loudness of every output in LUFS; None where speech is passed through."""
-        return None if self.bundle.original else self._loudness
-
-    def parts(self) -> tuple[System, Synthesizer] | None:
-        """Return the loaded models; None for a system without."""
-        if self._system is None or self._synthesizer is None:
-            return None
-        return self._system, self._synthesizer
-
-    def processing(self, rng: np.random.Generator) -> Callable[[Array, Array | None], Array]:
-        """Return what a system without extractors makes of (n,) audio and its (K,) F0, which may be absent.
-
-        Args:
-            rng: Draws what the processing of one recording needs.
-        """
-        if self.bundle.original:
-            return lambda audio, f0: audio
-        if self._copy is not None:
-            from voxveil.features.pitch.yaapt import track_f0
-
-            copy = self._copy
-            return lambda audio, f0: copy(audio, track_f0(audio) if f0 is None else f0)
-        from voxveil.audio.mcadams import mcadams
-
-        coefficient = rng.uniform(*self.bundle.coefficients)
-        return lambda audio, f0: mcadams(audio, coefficient)
+        return self._loudness if self.system.sets_loudness else None
 
     def target_stream(self, seed: int, utterance: str, speaker: str = "") -> np.random.Generator:
         """Return the generator that chooses an utterance's target in stages, or a speaker's by that rule."""
@@ -233,26 +181,17 @@ class Anonymizer:
         return stream(seed, "anonymize", self.bundle.system, "target", utterance)
 
     def require_disjoint(self, speakers: Iterable[str]) -> None:
-        """Refuse speakers who are voices of the pool: one could be anonymized into the own voice.
+        """Refuse speakers whose voices are in the pool of targets: one could get the own voice as target.
 
         Raises:
             InputError: Naming the first.
         """
-        if self._pool is None:
-            return
-        both = sorted(set(speakers) & set(self._pool.speakers.tolist()))
+        both = sorted(set(speakers) & self.system.pool_speakers)
         if both:
             raise InputError(
                 f"speaker {both[0]}: is in the pool of targets of {self.bundle.system} as well as to be"
                 f" anonymized ({len(both)} in all); nothing was released"
             )
-
-    def target(self, rng: np.random.Generator, source: Source | None) -> Target:
-        """Draw a target voice by the bundle's rule."""
-        if self._pool is None:
-            raise InputError(f"{self.bundle.system}: a system without models has no targets")
-        members, rule = self.bundle.target_members, self.bundle.target
-        return select_target(self._pool, rng, members, rule, source or Source())
 
     def _anonymize(
         self,
@@ -268,19 +207,14 @@ class Anonymizer:
         if not np.isfinite(audio).all():
             raise InputError(f"{name}: refused, it holds samples that are NaN or infinite")
         audio = np.ascontiguousarray(audio, dtype=np.float32)
-        if self._system is None or self._synthesizer is None or self._pool is None:
-            changed = self.processing(rng)(audio, f0)
-            if not self.bundle.original:
-                changed = to_loudness(changed, self._loudness)
-            return Anonymized(changed, self.losses(len(audio)), self.vectors(len(audio)))
-        if f0 is None:
-            from voxveil.features.pitch.yaapt import track_f0
+        speech = self.system.anonymize(audio, f0, rng, noise, source, name)
+        level = self.loudness
+        leveled = speech.audio if level is None else to_loudness(speech.audio, level)
+        return Anonymized(leveled, speech.losses, speech.vectors)
 
-            f0 = track_f0(audio)
-        if source is None:
-            source = self.source_of(audio, name=name)
-        target = self.target(rng, source)
-        features = self._system.release_features(audio, f0, noise)
-        spoken = self._synthesizer.synthesize(features.content, features.pitch, target, len(audio))
-        losses = {**features.losses, **self.bundle.rule.target_loss()}
-        return Anonymized(to_loudness(spoken, self._loudness), losses, features.vectors)
+
+def _finite(blocks: Iterable[Array], name: str) -> Iterator[Array]:
+    for block in blocks:
+        if not np.isfinite(block).all():
+            raise InputError(f"{name}: refused, it holds samples that are NaN or infinite")
+        yield block

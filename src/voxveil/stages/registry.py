@@ -207,7 +207,7 @@ STAGES: tuple[StageSpec, ...] = (
             "synthesis",
             "anonymize/bundle.py",
             "anonymize/anonymizer.py",
-            "anonymize/windows.py",
+            "anonymize/systems.py",
             "training",
         ),
         torch=True,
