@@ -1,7 +1,7 @@
 """The kinds of anonymization system behind one interface, and their registry.
 
-Every kind anonymizes one utterance, or a long recording window by window. A kind is one class of this module and
-one entry in :data:`KINDS`.
+Every kind anonymizes one utterance, or a long recording window by window. A kind is one class of this module
+and one entry in :data:`KINDS`.
 """
 
 from __future__ import annotations
