@@ -81,7 +81,7 @@ def import_dataset(
 
 
 def _never_push(pointer: Path) -> None:
-    """Tell DVC that the archive can be had from its address: the remote holds its content already."""
+    """Mark the archive as not to be pushed: it can be fetched from its URL."""
     content = yaml.safe_load(pointer.read_text(encoding="utf-8"))
     content["outs"][0]["push"] = False
     pointer.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")

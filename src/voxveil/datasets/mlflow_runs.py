@@ -157,7 +157,7 @@ def _runs(client: Any, wanted: list[str]) -> list[FoundRun]:
 
 
 def _if_there(client: Any, run_id: str) -> list[Any]:
-    """Return a run, or nothing where it was removed for good."""
+    """Return a list with a run, empty if it was removed permanently."""
     from mlflow.exceptions import MlflowException
 
     try:

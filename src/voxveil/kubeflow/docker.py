@@ -160,7 +160,7 @@ def _user() -> tuple[int, int]:
 
 
 def _hand_over(folder: Path) -> None:
-    """Let the containers' user write into a folder that root has made."""
+    """Give the containers' user write access to a folder created by root."""
     if os.getuid() == 0:
         os.chown(folder, *_user())
 

@@ -188,7 +188,7 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
 
 
 def _found(outputs: Path, stages: set[str]) -> list[str]:
-    """Return what lies in ``outputs``: of stages with an output per system, each of these."""
+    """Return the outputs in ``outputs``, one per system where a stage has an output per system."""
     found = []
     for entry in sorted(outputs.iterdir()) if outputs.is_dir() else []:
         if entry.name.startswith("."):

@@ -119,7 +119,7 @@ class Server:
         self._schedules = kfp_server_api.RecurringRunServiceApi(client)
 
     def experiment_id(self, name: str, *, make: bool) -> str:
-        """Return the id of an experiment; empty where it is not there and ``make`` is false."""
+        """Return the id of an experiment; empty if it does not exist and ``make`` is false."""
         found = self._named(self._experiments.experiment_service_list_experiments, "experiments", name)
         for experiment in found:
             return str(experiment.experiment_id)
@@ -130,7 +130,7 @@ class Server:
         return str(created.experiment_id)
 
     def pipeline_version(self, name: str, version: str, file: Path, description: str) -> tuple[str, str]:
-        """Return (pipeline, version) ids of a compiled file, uploaded unless that version is there.
+        """Return (pipeline, version) ids of a compiled file, uploaded unless the version exists.
 
         Args:
             name: Name of the pipeline.
@@ -157,7 +157,7 @@ class Server:
         return pipeline_id, str(uploaded.pipeline_version_id)
 
     def compiled(self, pipeline_id: str, version_id: str) -> Any | None:
-        """Return the compiled file of a version as objects, None where there is no such version."""
+        """Return the compiled file of a version as objects, None if the version does not exist."""
         get = self._pipelines.pipeline_service_get_pipeline_version
         found = self._call(get, pipeline_id, version_id, absent=True)
         return None if found is None else found.pipeline_spec
@@ -173,7 +173,7 @@ class Server:
         return self._call(self._runs.run_service_create_run, run)
 
     def run(self, run_id: str) -> Any | None:
-        """Return a run, None where there is none with this id."""
+        """Return a run, None if the id does not exist."""
         return self._call(self._runs.run_service_get_run, run_id, absent=True)
 
     def runs(self, experiment_id: str, name: str = "", limit: int = _PAGE) -> list[Any]:
@@ -187,7 +187,7 @@ class Server:
         self._call(self._runs.run_service_terminate_run, run_id)
 
     def create_schedule(self, schedule: Any) -> Any:
-        """Make a recurring run (``V2beta1RecurringRun``) and return it."""
+        """Create a recurring run (``V2beta1RecurringRun``) and return it."""
         return self._call(self._schedules.recurring_run_service_create_recurring_run, schedule)
 
     def schedules(self, experiment_id: str, name: str = "") -> list[Any]:
@@ -234,7 +234,7 @@ class Server:
                 return
 
     def _call(self, function: Callable[..., Any], *args: Any, absent: bool = False, **more: Any) -> Any:
-        """Call the server; None where ``absent`` and what is asked for is not there."""
+        """Call the server; None if the requested object does not exist and ``absent`` allows it."""
         import urllib3
 
         given = {name: value for name, value in more.items() if value is not None}

@@ -43,7 +43,7 @@ def seen_from(uri: str, endpoint: str) -> str:
 
 
 def check_reachable(uri: str) -> None:
-    """Check before any work that ``uri`` can be read with what is configured here.
+    """Check before any work that ``uri`` can be read with the configured credentials.
 
     Raises:
         InputError: One line that says which of endpoint, region and credentials is missing.

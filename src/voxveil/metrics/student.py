@@ -154,7 +154,7 @@ def _nll_and_gradient(theta: FloatArray, u: FloatArray, w: FloatArray) -> tuple[
 def _climb(
     theta: FloatArray, u: FloatArray, w: FloatArray, hessian_u: FloatArray, hessian_w: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the maximum near ``theta`` and the mean negative log likelihood there.
+    """Return the local maximum from ``theta`` and its mean negative log likelihood.
 
     Newton steps with eta kept in [0, 1]. Gradients are of ``u``; Hessians come from ``hessian_u``, which
     stands for it where ``u`` is large. A Hessian that is not positive definite is made so.

@@ -166,7 +166,7 @@ class LaplaceSimplex(BallNoise, VectorNoise):
     unit: ClassVar[Unit] = "vector"
 
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalize and add the noise: what is released, before the post-processing.
+        """Normalize and add the noise, without the post-processing.
 
         Args:
             value: (K, M), any scale.

@@ -59,7 +59,7 @@ def respond(
 
 
 def words_per_other(epsilon: float, count: int) -> int:
-    """Return T, of 2^64 words how many tell any one other code, rounded up.
+    """Return T, the number of 2^64 words that map to any one other code, rounded up.
 
     Args:
         epsilon: Above 0.

@@ -68,7 +68,7 @@ class GaussianSphere(VectorNoise):
         return Loss("zcdp", INFINITE, "vector", 2.0, self.name, version, note, self.rho)
 
     def noisy(self, value: Array, noise: NoiseSource) -> Array:
-        """Normalize and add the noise: what is released, before the post-processing.
+        """Normalize and add the noise, without the post-processing.
 
         Args:
             value: (K, M), any scale.

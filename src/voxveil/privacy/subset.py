@@ -80,7 +80,7 @@ def select(
 
 
 def words_without(epsilon: float, count: int, size: int) -> int:
-    """Return T, of 2^64 words how many tell a set without the code, rounded up.
+    """Return T, the number of 2^64 words that map to a set without the code, rounded up.
 
     Args:
         epsilon: Above 0.
@@ -104,7 +104,7 @@ def subset_size(epsilon: float, count: int) -> int:
 
 
 def passed_information(epsilon: float, count: int, size: int) -> float:
-    """Return what one vector passes where all codes are equally likely, its most, in nat.
+    """Return the information of one vector with equally likely codes, the maximum, in nat.
 
     q epsilon - ln(1 + (e^epsilon - 1) d / k), q the probability that the code is in the set.
     """

@@ -56,7 +56,7 @@ class NsfSize:
 
 
 class _Block(nn.Module):
-    """Waveform to waveform: itself plus what dilated convolutions make of it."""
+    """A residual block of dilated convolutions on a waveform."""
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()

@@ -96,7 +96,7 @@ def _batch(
     name: str,
     step: int,
 ) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Return what the vocoder is given in a step, and the audio (rows, n) that it should become."""
+    """Return the vocoder's inputs of a step, and the target audio (rows, n)."""
     frames, samples = params.crop_frames + 1, HOP * params.crop_frames
     rows = ranks.share(params.batch)
     parts: list[Spoken] = []

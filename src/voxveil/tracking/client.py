@@ -100,7 +100,7 @@ def connect(store: Store) -> Tracker:
 
 
 def _make_database(path: Path) -> None:
-    """Make an empty SQLite database, which appears whole: MLflow cannot go on where it was stopped."""
+    """Create an empty SQLite database atomically, as MLflow cannot resume an interrupted creation."""
     from mlflow.tracking import MlflowClient
 
     path.parent.mkdir(parents=True, exist_ok=True)

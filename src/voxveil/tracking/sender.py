@@ -107,7 +107,7 @@ def _open(tracker: Tracker, training: Line) -> tuple[str, dict[str, int]]:
 
 
 def _take(lines: queue.SimpleQueue[Line]) -> tuple[list[Line], str]:
-    """Wait for a point, then gather what else is there; the text is the final status."""
+    """Wait for a point, then collect all queued ones; the text is the final status."""
     points: list[Line] = []
     line = lines.get()
     while "status" not in line:

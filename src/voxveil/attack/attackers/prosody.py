@@ -87,7 +87,7 @@ def _energy(level: FloatArray, speech: NDArray[np.bool_]) -> FloatArray:
 
 
 def _rhythm(voiced: NDArray[np.bool_], level: FloatArray, speech: NDArray[np.bool_]) -> FloatArray:
-    """Return how long voiced, unvoiced, spoken and silent stretches last, and how fast energy beats."""
+    """Return durations of voiced, unvoiced, speech and silent stretches, and the energy modulation."""
     seconds = len(voiced) / _RATE
     lengths = [_log_runs(voiced), _log_runs(~voiced), _log_runs(speech)]
     centred = level - level.mean()

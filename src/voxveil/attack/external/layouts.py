@@ -301,7 +301,7 @@ def open_items(folder: Path) -> list[str]:
 
 
 def _enrolled(folder: _Folder, plain: Sequence[_Folder]) -> list[str]:
-    """Return the utterances that the file ``enrolls`` names; none where there is no such file."""
+    """Return the utterances in the file ``enrolls``, empty without such a file."""
     for candidate in (folder, *(other for other in plain if other.role == "enrol")):
         if (candidate.path / "enrolls").is_file():
             return [item for _, fields in _fields(candidate.path / "enrolls") for item in fields]
@@ -309,7 +309,7 @@ def _enrolled(folder: _Folder, plain: Sequence[_Folder]) -> list[str]:
 
 
 def _table(folder: _Folder, plain: Sequence[_Folder], name: str) -> Path:
-    """Return a list of a data folder: its own, or that of the original it was made from."""
+    """Return the path of a data folder's list: its own, or that of its original."""
     same = [other.path for other in plain if (other.role, other.part) == (folder.role, folder.part)]
     for candidate in (folder.path, *same):
         if (candidate / name).is_file():

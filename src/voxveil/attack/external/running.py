@@ -117,7 +117,7 @@ class Attack:
         return found
 
     def _parts(self, state: str) -> tuple[Speech, Part | None]:
-        """Return the speech to train on and what is held out of it, the same speakers in both states."""
+        """Return training speech and held-out speech, with the same speakers in both states."""
         speech = self._speech(state)
         if not self.params.fusion_speakers:
             return speech, None

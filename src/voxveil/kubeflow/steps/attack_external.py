@@ -72,7 +72,7 @@ def attack_options(params: Params) -> list[str]:
 
 
 def _attack(arguments: list[str], speech: Path, location: str) -> None:
-    """Run the command; what it says is passed on, and its error becomes this step's."""
+    """Run the command; its output is passed on, and its error becomes this step's."""
     # Without the working directory in the path: its folders are no packages.
     command = [sys.executable, "-P", "-m", "voxveil.cli.main", "attack", *arguments]
     error = ""

@@ -41,7 +41,7 @@ def run(call: StepCall) -> StepResult:
 
 
 def _state(status: Any) -> tuple[str, str]:
-    """Return the state of the pipeline run and its error, as Kubeflow's launcher tells them."""
+    """Return state and error of the pipeline run from the launcher's message."""
     if not isinstance(status, Mapping) or not isinstance(status.get("state"), str):
         raise InputError(
             f"step close_run: parameter status must be a final status of Kubeflow, got {status!r}"

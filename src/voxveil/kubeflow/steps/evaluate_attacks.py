@@ -64,7 +64,7 @@ def _draw(attacks: list[dict[str, Any]], path: Path) -> None:
 
 
 def _publish(judged: list[tuple[str, dict[str, Any], dict[str, Any]]], options: SuiteOptions) -> None:
-    """Log every attack as a run of its own; a server that is away loses the entries only."""
+    """Log every attack as its own run; with an unreachable server only these entries are lost."""
     try:
         for name, full, shown in judged:
             run = publish_evaluation(full, shown["attacker"], shown["scenario"], options, dataset=name)

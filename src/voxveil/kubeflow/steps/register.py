@@ -69,7 +69,7 @@ def _decision(folder: Path, system: str) -> dict[str, Any]:
 
 
 def _tag_run(tags: Mapping[str, str], store: Store) -> None:
-    """Say in the pipeline run's own entry of MLflow what data it had and what the gate decided."""
+    """Tag the pipeline run's MLflow run with its data and the gate's decision."""
     run_key = tags["run_key"]
     if not run_key:
         return

@@ -91,7 +91,7 @@ def _draw(
 
 
 def _law(mechanism: RandomizedResponse, epsilon: float, releases: int, source: NoiseSource) -> Finding:
-    """Test how often each code is told for a fixed one, against the claim's own law."""
+    """Test the frequencies of released codes for a fixed code against the claimed distribution."""
     from scipy.stats import chisquare
 
     count = min(releases, 200_000)
@@ -120,7 +120,7 @@ def _law(mechanism: RandomizedResponse, epsilon: float, releases: int, source: N
 
 
 def _subset_law(mechanism: SubsetSelection, epsilon: float, releases: int, source: NoiseSource) -> Finding:
-    """Test the sets told for a fixed code: their size, how often they hold it, and what fills them."""
+    """Test the released sets for a fixed code: size, inclusion frequency, and other members."""
     from scipy.stats import binomtest, chi2
 
     count, others = min(releases, 200_000), _CODES - 1

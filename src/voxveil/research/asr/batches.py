@@ -51,7 +51,7 @@ class Said:
 def fitting(
     utterances: Sequence[Utterance], tokens: Tokens, *, max_seconds: float, fastest: float
 ) -> list[Said]:
-    """Return the utterances that can be trained on; the caller says how many were left out.
+    """Return the utterances that are suitable for training.
 
     CTC needs a frame for each token and one between two alike; speech said faster than that has no path.
 

@@ -159,7 +159,7 @@ def _grammar(kaldifst: Any, model: NGramModel, words: Sequence[str]) -> Any:
 
 @contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Keep what native code prints about its progress off the terminal; what it raises is kept."""
+    """Suppress progress output of native code; its errors are kept."""
     sys.stderr.flush()
     saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

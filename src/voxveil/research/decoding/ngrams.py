@@ -58,7 +58,7 @@ class NGramModel:
         return tuple(_numbers(rows) for rows in self.grams)
 
     def _find(self, rows: Grams) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return where each row stands among the n-grams of its length, and whether it does."""
+        """Return the index of each row in the n-grams of its length, and whether it is present."""
         return _places(self._numbers[rows.shape[1] - 1], _numbers(rows))
 
     def cut(self, order: int) -> NGramModel:
@@ -87,7 +87,7 @@ class NGramModel:
 
 
 def with_backoffs(words: Sequence[str], grams: Sequence[Grams], log_p: Sequence[Floats]) -> NGramModel:
-    """Return the model with these probabilities whose back-off weights make every history sum to 1.
+    """Return the model with these probabilities and normalized back-off weights.
 
     Args:
         words: All words.
@@ -230,7 +230,7 @@ def _numbers(rows: Grams) -> NDArray[np.int64]:
 def _places(
     known: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return where each wanted number stands among the sorted known ones, and whether it does."""
+    """Return the index of each wanted number in the sorted known ones, and whether it is present."""
     if not len(known):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
     places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

@@ -90,7 +90,7 @@ def against_naive(project: Path, options: Options) -> Result:
 
 
 def _probes(name: str, options: Options, *kinds: str) -> list[Probe]:
-    """Return the probes of these kinds; what is missing is named with the commands that make it."""
+    """Return the probes of these kinds; a missing one is an error with the commands to produce it."""
     how = ITEMS[name].commands(options.size)
     if options.features is None:
         raise InputError(f"--features DIR names the folder of a finished 'voxveil probe run'; {how}")

@@ -86,7 +86,7 @@ def table(project: Path, options: Options) -> Result:
 
 
 def _ranked(attacks: Iterable[Judged]) -> list[Judged]:
-    """Return the attacks; all must have ranks, nothing is shown of what happened to have some."""
+    """Return the attacks; one without ranks is an error."""
     found = list(attacks)
     for attack in found:
         if attack.histogram is None:
@@ -134,7 +134,7 @@ def _figure(kind: str, attacks: Sequence[Judged]) -> Drawn:
 
 
 def _tables(attacks: Sequence[Judged], *, published: bool) -> list[Table]:
-    """Return the metrics from the histogram and from the fit, and what they read where nothing leaks."""
+    """Return the metrics from histogram and fit, with their null ranges."""
     direct = _published_rows() if published else []
     for attack in attacks:
         sizes = f"{attack.references}, {attack.inputs} inputs"

@@ -188,7 +188,7 @@ def _epsilon(system: System) -> str:
 
 
 def _left(system: System, chain: Chain) -> Number:
-    """Return 100 - errors of words, or of phones where no words were heard."""
+    """Return 100 - word errors, or 100 - phone errors without word recognition."""
     errors = system.summary["utility"]["wer"] or system.summary["utility"]["per"]
     value = None if errors["value"] is None else 100.0 - errors["value"]
     bounds = errors.get("ci95")
@@ -230,7 +230,7 @@ def _source(chain: Chain, system: str) -> Source:
 
 
 def _apart(system: System, *left_out: str) -> tuple[Any, ...]:
-    """Return what two systems must share to differ in nothing but ``left_out`` and their names."""
+    """Return a system's parameters without ``left_out`` and its name, for comparison."""
     return tuple((name, value) for name, value in sorted(system.settings.items()) if name not in left_out)
 
 

@@ -140,7 +140,7 @@ def _side_by_side(measured: Sequence[Judged]) -> Table:
 
 
 def _limits(measured: Sequence[Judged]) -> Table:
-    """Return what the numbers of trials allow: PAV's ceiling, and what is read where nothing leaks."""
+    """Return the limits by the numbers of trials: PAV's ceiling, and the null ranges."""
     rows: list[list[Cell]] = [
         [
             attack.system,

@@ -170,7 +170,7 @@ def _commonest(probes: Sequence[Probe]) -> float:
 
 
 def _limit(axis: Axes, probes: Sequence[Probe]) -> None:
-    """Draw what the vectors of one phone of average length could tell, at most, of equally likely phones.
+    """Draw the accuracy limit of equally likely phones from the vectors of one average-length phone.
 
     An estimate, no proof: neighbouring phones, and phones that are not equally likely, help a listener.
     """

@@ -62,7 +62,7 @@ class HybridJudge:
         return f"hybrid: acoustic model of train_content, phone loop{words}"
 
     def training(self) -> dict[str, Any]:
-        """Return nothing: every training utterance is used for every step there is."""
+        """Return no facts: every step uses every training utterance."""
         return {}
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:

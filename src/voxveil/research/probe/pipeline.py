@@ -32,7 +32,7 @@ def probe_folder(kind: str, variant: str, draw: int) -> str:
 
 
 def draws_of(params: Params, kind: str, variant: str, draws: int) -> range:
-    """Return the numbers of the draws that are made of a variant: one where there is no noise."""
+    """Return the draw numbers of a variant; a single draw without noise."""
     mechanism = getattr(params, PROBED[kind]).variants[variant].mechanism
     return range(1, (1 if mechanism == "identity" else draws) + 1)
 

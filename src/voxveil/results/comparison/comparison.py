@@ -119,7 +119,7 @@ def _attack(summary: Summary | None, attacker: str, scenario: str) -> Attack | N
 
 
 def _facts(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
-    """Return what stands above the numbers: promise with unit and mechanism, data, replicates."""
+    """Return the facts above the numbers: privacy loss with unit and mechanism, data, replicates."""
 
     def fact(name: str, values: list[str | None]) -> dict[str, Any]:
         return {"fact": name, "values": values}

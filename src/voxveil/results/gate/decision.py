@@ -182,7 +182,7 @@ def _promises(candidate: Evidence, champion: Evidence) -> list[Finding]:
 
 
 def _larger(ours: Promised, theirs: Promised) -> str:
-    """Return what of a promise is weaker than the champion's, empty where nothing is."""
+    """Return the parts of a privacy loss that are weaker than the champion's, empty if none."""
     if ours.measure != theirs.measure:
         return f"the measures {ours.measure} and {theirs.measure} cannot be compared"
     if ours.unit not in _UNITS or theirs.unit not in _UNITS:

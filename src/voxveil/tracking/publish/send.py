@@ -83,7 +83,7 @@ def publish(
 
 
 def _complete(tracker: Tracker, plan: Plan, parent: str, tags: Mapping[str, str]) -> None:
-    """Send the children, then what the parent holds."""
+    """Send the children, then the content of the parent."""
     _supersede(tracker, plan, parent)
     for child in plan.children:
         run_id, sent = _open(tracker, child, {**tags, "mlflow.parentRunId": parent})
@@ -125,7 +125,7 @@ def _adopt(tracker: Tracker, plan: Plan, tags: Mapping[str, str]) -> tuple[str, 
 
 
 def _open(tracker: Tracker, plan: Plan, tags: Mapping[str, str]) -> tuple[str, bool]:
-    """Find the plan's run or make it; return its id and whether it holds everything already."""
+    """Find or create the plan's run; return its id and whether it is already complete."""
     with tracker.burst() as client:
         found = tracker.find(**plan.identity)
         if found:
@@ -136,7 +136,7 @@ def _open(tracker: Tracker, plan: Plan, tags: Mapping[str, str]) -> tuple[str, b
 
 
 def _fill(tracker: Tracker, plan: Plan, run_id: str) -> None:
-    """Send what the run lacks; the tag ``voxveil.sent`` goes last."""
+    """Send the missing content of the run; the tag ``voxveil.sent`` goes last."""
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
     with tracker.burst() as client:

@@ -126,7 +126,7 @@ class SeaweedFS:
             client.create_bucket(Bucket=name)
 
     def _ready(self) -> bool:
-        """Only a bucket that can be made shows that all its parts have found each other."""
+        """Return whether a bucket can be created, which shows that all its parts are connected."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
