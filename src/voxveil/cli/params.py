@@ -1,4 +1,4 @@
-"""``voxveil params``: compose, check and upgrade params.yaml."""
+"""``voxveil params``: compose, check, change, explain and upgrade params.yaml."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import argparse
 from pathlib import Path
 
 from voxveil.config import load_params
+from voxveil.config.change import changed_text
 from voxveil.config.compose import changes_of, overlay_names, use_overlay
+from voxveil.config.explain import explanation
+from voxveil.config.load import read_mapping
 from voxveil.config.upgrade import backup, difference, upgraded_text
 from voxveil.runtime.atomic import write_text
 
@@ -19,6 +22,8 @@ EPILOG = """examples:
   voxveil params use librispeech-mini --set prepare.source=/data/LibriSpeech
   voxveil params check
   voxveil params upgrade            # of an older version: keeps your values, adds what is new
+  voxveil params set train_pitch.steps=500 report.title=mine
+  voxveil params explain train_pitch.steps
   voxveil params list
 """
 
@@ -41,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     upgrade.add_argument("--check", action="store_true", help="show the difference only; 1 if there is one")
     check = actions.add_parser("check", help="check params.yaml")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
+    change = actions.add_parser("set", help="change values of params.yaml in place")
+    change.add_argument("changes", nargs="+", metavar="KEY=VALUE", help="dotted path and value")
+    explain = actions.add_parser("explain", help="explain a section or a knob")
+    explain.add_argument("key", nargs="?", default="", metavar="KEY", help="dotted path; none: all sections")
+    for one in (change, explain):
+        one.add_argument("--file", type=Path, default=Path("params.yaml"), help="default: params.yaml")
     actions.add_parser("list", help="list the overlays")
 
 
@@ -50,6 +61,12 @@ def run(args: argparse.Namespace) -> int:
         print(f"{use_overlay(args.name, Path(), changes_of(args.set), force=args.force)}: scale {args.name}")
     elif args.action == "upgrade":
         return _upgrade(args.path, args.check)
+    elif args.action == "set":
+        text = changed_text(args.file, changes_of(args.changes))
+        write_text(args.file, text)
+        print(f"{args.file}: set {', '.join(args.changes)}")
+    elif args.action == "explain":
+        print(explanation(args.key, read_mapping(args.file) if args.file.is_file() else {}))
     elif args.action == "check":
         params = load_params(args.path)
         print(f"{args.path}: valid, scale {params.base.scale}, systems {', '.join(params.systems) or 'none'}")

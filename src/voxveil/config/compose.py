@@ -28,6 +28,7 @@ __all__ = [
     "to_mapping",
     "use_overlay",
     "was_edited",
+    "with_change",
 ]
 
 #: Key of an overlay that names the one it is laid over.
@@ -179,6 +180,13 @@ def changes_of(texts: Iterable[str]) -> dict[str, str]:
             raise ParamsError(f"--set {text}: must be PATH=VALUE, e.g. prepare.source=/data/LibriSpeech")
         changes[path.strip()] = value
     return changes
+
+
+def with_change(content: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
+    """Return a copy of a mapping with one value, given as YAML text, at a dotted path."""
+    changed = dict(content)
+    _change(changed, path, text)
+    return changed
 
 
 def _change(content: dict[str, Any], path: str, text: str) -> None:
