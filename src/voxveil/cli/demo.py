@@ -60,7 +60,10 @@ def _params(root: Path, scale: str) -> Params:
     """Compose the scale, unless params.yaml was edited: then it is used as it is."""
     path = root / "params.yaml"
     if was_edited(root):
-        print(f"params.yaml was edited; it is used as it is ('voxveil params use {scale}' would replace it)")
+        print(
+            "params.yaml was edited; it is used as it is"
+            f" ('voxveil params use {scale} --force' would replace it)"
+        )
     else:
         wanted = params_text(compose(overlay_path(scale, root)))
         if not path.is_file() or path.read_text(encoding="utf-8") != wanted:

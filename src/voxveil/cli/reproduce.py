@@ -176,14 +176,15 @@ def _use(project: Path, overlay: str, changes: list[str]) -> None:
     from voxveil.runtime.atomic import write_text
 
     path = project / "params.yaml"
-    wanted = params_text(compose(overlay_path(overlay, project), changes_of(changes)))
+    values = changes_of(changes)
+    wanted = params_text(compose(overlay_path(overlay, project), values), overlay, values)
     there = path.read_text(encoding="utf-8") if path.is_file() else ""
-    if there == wanted:
+    if there.partition("\n")[2] == wanted.partition("\n")[2]:
         return
     if there and was_edited(project):
         options = "".join(f" --set {shlex.quote(each)}" for each in changes)
         raise InputError(
             f"{path}: was edited; run what it says ('dvc repro') and leave out --run, or replace it:"
-            f" voxveil params use {overlay}{options}"
+            f" voxveil params use {overlay}{options} --force"
         )
     write_text(path, wanted)

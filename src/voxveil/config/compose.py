@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,20 +18,27 @@ from voxveil.runtime.atomic import write_text
 from voxveil.runtime.errors import ParamsError
 
 __all__ = [
+    "changed_by_hand",
     "changes_of",
     "compose",
     "overlay_names",
     "overlay_path",
     "params_text",
+    "scalar_text",
     "to_mapping",
     "use_overlay",
     "was_edited",
+    "with_change",
 ]
 
 #: Key of an overlay that names the one it is laid over.
 _EXTENDS = "extends"
 #: Mappings whose keys a user chooses: an overlay that has one replaces it.
 _NAMED = ("systems", "variants")
+#: First line of params.yaml: the overlay's name, and the digest of all lines below (absent in old files).
+_WRITTEN = re.compile(
+    r"# Written by 'voxveil params use ([\w.-]+).*?'(?: \(digest ([0-9a-f]{12})\))?\. Values"
+)
 
 
 def overlay_names(folder: Path) -> list[str]:
@@ -79,12 +89,55 @@ def _over(below: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def use_overlay(name: str, root: Path, changes: Mapping[str, str] | None = None) -> Path:
-    """Rewrite ``root/params.yaml`` from ``root/params/NAME.yaml`` and changes; return its path."""
+def use_overlay(
+    name: str, root: Path, changes: Mapping[str, str] | None = None, *, force: bool = False
+) -> Path:
+    """Rewrite ``root/params.yaml`` from ``root/params/NAME.yaml`` and changes; return its path.
+
+    Args:
+        name: The overlay.
+        root: The project.
+        changes: Text values by dotted path, as ``--set`` gives them.
+        force: Replace a file that was changed by hand, too.
+
+    Raises:
+        ParamsError: The file was changed by hand, and ``force`` is not given.
+    """
     overlay = overlay_path(name, root)
     path = root / "params.yaml"
-    write_text(path, params_text(compose(overlay, changes)))
+    text = params_text(compose(overlay, changes), name, changes)
+    if not force and changed_by_hand(root) and path.read_text(encoding="utf-8") != text:
+        raise ParamsError(
+            f"{path}: was edited and is kept; 'voxveil params upgrade' adds new parameters to it, and"
+            f" 'voxveil params use {name} --force' replaces it"
+        )
+    write_text(path, text)
     return path
+
+
+def changed_by_hand(root: Path) -> bool:
+    """Return whether ``root/params.yaml`` differs from what voxveil wrote there.
+
+    The first line of params.yaml records the command that wrote it and a digest of all lines below. A file
+    that still has this digest holds no work of a person: it can be composed again with another ``--set``,
+    after a change of its overlay, or by another version. A file of a version without the digest counts as
+    changed unless it is what its overlay composes today.
+    """
+    path = root / "params.yaml"
+    if not path.is_file():
+        return False
+    head, _, body = path.read_text(encoding="utf-8").partition("\n")
+    found = _WRITTEN.match(head)
+    if found is None:
+        return True
+    if found[2]:
+        return found[2] != _digest(body)
+    overlay = root / "params" / f"{found[1]}.yaml"
+    return not overlay.is_file() or params_text(compose(overlay)).partition("\n")[2] != body
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:12]
 
 
 def was_edited(root: Path) -> bool:
@@ -93,7 +146,12 @@ def was_edited(root: Path) -> bool:
     if not path.is_file():
         return False
     text = path.read_text(encoding="utf-8")
-    return all(params_text(compose(folder / f"{name}.yaml")) != text for name in overlay_names(folder))
+    # The first line is a comment, which older versions wrote in other words.
+    body = text.partition("\n")[2]
+    return all(
+        params_text(compose(folder / f"{name}.yaml")).partition("\n")[2] != body
+        for name in overlay_names(folder)
+    )
 
 
 def overlay_path(name: str, root: Path) -> Path:
@@ -124,6 +182,13 @@ def changes_of(texts: Iterable[str]) -> dict[str, str]:
     return changes
 
 
+def with_change(content: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
+    """Return a copy of a mapping with one value, given as YAML text, at a dotted path."""
+    changed = dict(content)
+    _change(changed, path, text)
+    return changed
+
+
 def _change(content: dict[str, Any], path: str, text: str) -> None:
     try:
         # No value is the empty text: no knob may be null.
@@ -147,24 +212,33 @@ def to_mapping(section: Any) -> Any:
     return section
 
 
-def params_text(params: Params) -> str:
-    """Return the text of params.yaml: every knob, each with its one-line explanation."""
-    lines = [
-        f"# Written by 'voxveil params use {params.base.scale}'. Values are yours; unknown keys are refused."
-    ]
+def params_text(params: Params, name: str = "", changes: Mapping[str, str] | None = None) -> str:
+    """Return the text of params.yaml: every knob, each with its one-line explanation.
+
+    Args:
+        params: The values.
+        name: The overlay that the first line names; ``base.scale`` unless given.
+        changes: The ``--set`` values that the first line names.
+    """
+    lines = []
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
         doc = field.metadata.get("doc") or (type(value).__doc__ or "").splitlines()[0]
         lines += ["", f"# {doc}"]
         lines += _lines(field.name, value, 0)
-    return "\n".join(lines) + "\n"
+    body = "\n".join(lines) + "\n"
+    options = [f" --set {shlex.quote(f'{path}={value}')}" for path, value in (changes or {}).items()]
+    # A comment is one line, whatever a value holds.
+    command = " ".join(f"voxveil params use {name or params.base.scale}{''.join(options)}".split())
+    head = f"# Written by '{command}' (digest {_digest(body)}). Values are yours; unknown keys are refused."
+    return f"{head}\n{body}"
 
 
 def _lines(name: str, value: Any, depth: int) -> Iterator[str]:
     indent = "  " * depth
     children = _children(value)
     if children is None:
-        yield f"{indent}{name}: {_scalar_text(value)}"
+        yield f"{indent}{name}: {scalar_text(value)}"
         return
     if not children:
         yield f"{indent}{name}: {{}}"
@@ -190,10 +264,13 @@ def _children(value: Any) -> list[tuple[str, Any, str]] | None:
     return None
 
 
-def _scalar_text(value: Any) -> str:
+def scalar_text(value: Any) -> str:
+    """Return a value as params.yaml shows it, so that it is read back equal."""
     if isinstance(value, float):
         # PyYAML reads 1e-05 as text; a float always shows its point.
         text = f"{value:.12g}"
+        if float(text) != value:
+            text = repr(value)
         if "e" in text:
             mantissa, exponent = text.split("e")
             text = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"

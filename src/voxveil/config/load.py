@@ -104,7 +104,7 @@ def _section(kind: type[_T], content: Any, path: str, complete: bool) -> _T:
         if name in content:
             values[name] = _value(hints[name], content[name], where, field.metadata, complete)
         elif complete:
-            raise ParamsError(f"{where}: missing; 'voxveil params use NAME' writes every parameter")
+            raise ParamsError(f"{where}: missing; 'voxveil params upgrade' adds it and keeps your values")
     return kind(**values)
 
 
