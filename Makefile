@@ -6,6 +6,7 @@
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
 # make check          ruff and mypy --strict
+# make generate       write params.yaml (the quickstart) and the stages' components from their declarations
 # make infra-check    build every Kubernetes overlay and validate it
 # make locks          remake requirements/*.txt (needs uv)
 SHELL := /bin/bash
@@ -16,7 +17,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VOXVEIL_SCREENSHOTS ?= $(CURDIR)/.voxveil/screenshots
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services test-containers test-compose infra-check stack-up stack-down check format locks clean
+.PHONY: demo install dev test test-services test-containers test-compose generate infra-check stack-up stack-down check format locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -54,6 +55,10 @@ check: dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+generate: dev
+	@$(BIN)/voxveil params use quickstart
+	@$(BIN)/python -m voxveil.kubeflow.generation
 
 infra-check: dev
 	@$(BIN)/python infra/check.py

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from voxveil.kubeflow.ends import files_artifact
+from voxveil.kubeflow.generation import component_source
 from voxveil.kubeflow.resources import load_resources
 from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
 from voxveil.runtime.errors import ParamsError
@@ -78,6 +79,12 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             outputs[f"{port.name}_location"] = "string"
     outputs |= {"fingerprint": "string"} if spec.trains else {}
     assert types(component.outputs) == outputs
+
+
+@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+def test_component_of_a_stage_is_what_generation_gives(spec: StageSpec, root: Path) -> None:
+    committed = (root / "components" / spec.name / "component.py").read_text(encoding="utf-8")
+    assert committed == component_source(spec), "run 'make generate'"
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
