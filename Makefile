@@ -7,6 +7,7 @@
 # make stack-down     stop them; nothing is deleted
 # make check          ruff and mypy --strict
 # make infra-check    build every Kubernetes overlay and validate it
+# make docs           pages of the Python interface from its docstrings, in build/api; a warning is an error
 # make locks          remake requirements/*.txt (needs uv)
 SHELL := /bin/bash
 export DVC_NO_ANALYTICS := 1
@@ -16,7 +17,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VOXVEIL_SCREENSHOTS ?= $(CURDIR)/.voxveil/screenshots
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services test-containers test-compose infra-check stack-up stack-down check format locks clean
+.PHONY: demo install dev test test-services test-containers test-compose infra-check stack-up stack-down check format docs locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -61,6 +62,9 @@ infra-check: dev
 format: dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+docs: dev
+	@$(BIN)/python docs/api.py
 
 locks:
 	@requirements/compile.sh
