@@ -8,6 +8,7 @@
 # make check          ruff and mypy --strict
 # make generate       write params.yaml (the quickstart) and the stages' components from their declarations
 # make infra-check    build every Kubernetes overlay and validate it
+# make docs           pages of the Python interface from its docstrings, in build/api; a warning is an error
 # make locks          remake requirements/*.txt (needs uv)
 SHELL := /bin/bash
 export DVC_NO_ANALYTICS := 1
@@ -66,6 +67,9 @@ infra-check: dev
 format: dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+docs: dev
+	@$(BIN)/python docs/api.py
 
 locks:
 	@requirements/compile.sh

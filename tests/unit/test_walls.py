@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -196,3 +197,13 @@ def test_source_has_no_assert_pickle_or_global_seed(root: Path) -> None:
             ):
                 bad.append(f"{path.relative_to(root)}:{node.lineno}")
     assert not bad
+
+
+def test_the_workflow_runs_what_ci_runs(root: Path) -> None:
+    targets = re.compile(r"\bmake ([a-z -]+)$", re.MULTILINE)
+    script, workflow = (
+        {target for found in targets.findall((root / name).read_text()) for target in found.split()}
+        for name in (".ci/run", ".github/workflows/ci.yml")
+    )
+    assert script == workflow
+    assert {"check", "infra-check", "test", "test-services"} <= script
