@@ -42,7 +42,9 @@ def component_source(spec: StageSpec) -> str:
     """
     arguments = [*_inputs(spec), *_outputs(spec)]
     types = "\n".join(arguments)
-    names = [name for name in ("Dataset", "Input", "Metrics", "Model", "Output") if name in _words(types)]
+    names: list[str] = [
+        name for name in ("Dataset", "Input", "Metrics", "Model", "Output") if name in _words(types)
+    ]
     return _TEMPLATE.format(
         command=spec.command,
         name=spec.name,
