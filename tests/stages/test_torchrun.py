@@ -45,7 +45,7 @@ def test_two_processes_leave_what_one_leaves(tmp_path: Path) -> None:
     one = run_trained("train_pitch", "weak", tmp_path / "corpus", tmp_path / "one", train_pitch={"steps": 4})
     assert {path.name for path in two.iterdir()} == {path.name for path in one.iterdir()}
     # The first step starts from the weights of the seed; what follows from it is compared step by step in
-    # tests/unit/test_ranks.py, for after it the rounding of the two grows.
+    # tests/unit/training/test_ranks.py, for after it the rounding of the two grows.
     assert curve(two)[0] == pytest.approx(curve(one)[0], rel=1e-4, abs=1e-5)
     plan = [[(point["step"], point["learning_rate"]) for point in curve(folder)] for folder in (two, one)]
     assert plan[0] == plan[1] and len(plan[0]) == 4
