@@ -21,5 +21,5 @@ def transcribe(
     transcripts: Output[Dataset],
     transcripts_digest: dsl.OutputPath(str),
 ) -> dsl.ContainerSpec:
-    """Recognise the released speech and count errors."""
+    """Recognize the released speech and count errors."""
     return stage_container("transcribe")

@@ -221,8 +221,8 @@ def _check_sums(folder: Path) -> None:
             raise IncompleteInputError(f"{folder / name}: missing from the bundle")
         if file_sha256(folder / name) != digest:
             raise IncompleteInputError(f"{folder / name}: changed since it was bundled (SHA-256 differs)")
-    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    extra = sorted(there - set(named) - {SUMS, DONE})
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    extra = sorted(present - set(named) - {SUMS, DONE})
     if extra:
         raise IncompleteInputError(f"{folder / extra[0]}: not part of the bundle ({SUMS} does not list it)")
 

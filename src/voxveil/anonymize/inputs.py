@@ -160,8 +160,8 @@ def list_data_folder(source: Path, folder: Path, suffix: str) -> Found:
 
 
 def _sort_file(path: Path, source: Path, folder: Path, suffix: str, found: Found) -> None:
-    own = path.suffix.lower()
-    if own not in SUFFIXES + OTHER_AUDIO:
+    file_suffix = path.suffix.lower()
+    if file_suffix not in SUFFIXES + OTHER_AUDIO:
         found.others += 1
         return
     name = utf8_name(path.relative_to(source))
@@ -169,7 +169,7 @@ def _sort_file(path: Path, source: Path, folder: Path, suffix: str, found: Found
         found.refuse(path, NOT_UTF8)
     elif not path.is_file():
         found.refuse(path, no_file(path))
-    elif own in OTHER_AUDIO:
+    elif file_suffix in OTHER_AUDIO:
         found.refuse(path, not_read(path))
     elif path.resolve().is_relative_to(folder.resolve()):
         found.refuse(path, "refused, a link into the output folder")
@@ -179,7 +179,7 @@ def _sort_file(path: Path, source: Path, folder: Path, suffix: str, found: Found
 
 
 def no_file(path: Path) -> str:
-    """Say why a path that is there is no file to read."""
+    """Return why an existing path is not a readable file."""
     if path.is_symlink() and not path.exists():
         return "refused, a link to a file that is not there"
     return "refused, not a regular file"
@@ -188,9 +188,10 @@ def no_file(path: Path) -> str:
 def refuse_collisions(recordings: Sequence[Listed]) -> None:
     """Refuse two recordings with one output."""
     seen: dict[Path, str] = {}
-    for each in recordings:
-        if each.output in seen:
+    for recording in recordings:
+        if recording.output in seen:
             raise InputError(
-                f"{seen[each.output]} and {each.name} would both become {each.output}; rename one"
+                f"{seen[recording.output]} and {recording.name} would both become {recording.output};"
+                " rename one"
             )
-        seen[each.output] = each.name
+        seen[recording.output] = recording.name

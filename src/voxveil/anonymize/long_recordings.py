@@ -26,7 +26,7 @@ def release_windows(
     anonymizer: Anonymizer,
     job: Job,
     release: Release,
-    spoken: Callable[[int], None],
+    report_samples: Callable[[int], None],
     rng: np.random.Generator | None = None,
     source: Callable[[Array], Source] | None = None,
 ) -> int:
@@ -36,7 +36,7 @@ def release_windows(
         anonymizer: The loaded model.
         job: The recording.
         release: Where it was announced.
-        spoken: Told the samples of each piece.
+        report_samples: Receives the number of samples of each piece, for progress.
         rng: Chooses the target voice; see :meth:`Anonymizer.anonymize_private`.
         source: See :meth:`Anonymizer.anonymize_windows`.
     """
@@ -51,7 +51,7 @@ def release_windows(
             )
             for piece in pieces:
                 spool.write(piece)
-                spoken(len(piece))
+                report_samples(len(piece))
         except PrivacyError as error:
             raise PrivacyError(f"{job.source}: {error}") from None
         release.require(job.name, losses, anonymizer.vectors(job.samples))

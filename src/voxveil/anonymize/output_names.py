@@ -29,12 +29,12 @@ def private_folder(output: Path) -> Path:
     """Return the private folder of an output folder: beside it, ``OUT.private``.
 
     Raises:
-        InputError: There is no beside: the output is the root of the file system.
+        InputError: OUT is the root of the file system, so it can have no sibling folder.
     """
-    place = Path(output).resolve()
-    if not place.name:
+    folder = Path(output).resolve()
+    if not folder.name:
         raise InputError(f"{output}: --names random needs a folder with a place beside it")
-    return place.with_name(f"{place.name}.private")
+    return folder.with_name(f"{folder.name}.private")
 
 
 def were_random(output: Path) -> bool:
@@ -101,8 +101,8 @@ class RandomNames:
             except BlockingIOError:
                 raise InputError(f"{self.folder}: another run is writing there; wait for it to end") from None
             path = self.folder / MAP
-            there = _read(path) if path.exists() else {}
-            if any(self.known.get(recording) != name for recording, name in there.items()):
+            stored = _read(path) if path.exists() else {}
+            if any(self.known.get(recording) != name for recording, name in stored.items()):
                 raise InputError(f"{path}: changed while recordings were read; start again")
             yield
         finally:

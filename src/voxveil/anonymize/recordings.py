@@ -154,9 +154,9 @@ def find_work(
         folder, found = list_file(source, destination, suffix)
         if names is not None and folder != destination:
             raise InputError(f"{destination}: a name of your own; --names random needs a folder")
-        for each in found.recordings:
-            if _name_of(Path(each.output.name)) != _made_of(each.name, settings):
-                settings["output"] = _name_of(Path(each.output.name))
+        for recording in found.recordings:
+            if _name_of(Path(recording.output.name)) != _made_of(recording.name, settings):
+                settings["output"] = _name_of(Path(recording.output.name))
     elif os.path.lexists(source):
         raise InputError(f"{printable(source)}: {no_file(source)}")
     else:
@@ -171,39 +171,45 @@ def find_work(
                 "--names random goes with FLAC, and not with a data folder: its tables have names"
             )
         # In the order of their new names: when an output was written tells nothing of the old one.
-        renamed = [replace(each, output=folder / names.of(each.name)) for each in found.recordings]
-        found.recordings = sorted(renamed, key=lambda each: each.output)
+        renamed = [replace(listed, output=folder / names.of(listed.name)) for listed in found.recordings]
+        found.recordings = sorted(renamed, key=lambda listed: listed.output)
     elif were_random(folder):
         raise InputError(f"{folder}: its outputs have random names; go on with --names random, or elsewhere")
     refuse_collisions(found.recordings)
     history = _history(records, bundle.system, names)
     jobs: list[Job] = []
     kept: list[str] = []
-    for each in found.recordings:
-        there = os.path.lexists(each.output)
+    for recording in found.recordings:
+        exists = os.path.lexists(recording.output)
         try:
-            digest = file_sha256(each.source)
-            recorded, flags = _read(each.source)
+            digest = file_sha256(recording.source)
+            recorded, flags = _read(recording.source)
             samples = padded_samples(recorded, pad_to)
-            if there:
-                made = history.get((_name_of(each.output.relative_to(folder)), each.name, digest), [])
-                _require_own(each.output, each.source, made, bundle, settings, frame_count(samples))
+            if exists:
+                releases = history.get(
+                    (_name_of(recording.output.relative_to(folder)), recording.name, digest), []
+                )
+                _require_own(
+                    recording.output, recording.source, releases, bundle, settings, frame_count(samples)
+                )
         except OSError as error:
-            if there:
+            if exists:
                 raise
-            found.refuse(each.source, f"refused, cannot be read ({error.strerror or error})")
+            found.refuse(recording.source, f"refused, cannot be read ({error.strerror or error})")
             continue
         except InputError as error:
-            if there:
+            if exists:
                 raise
-            found.refused.append(Refused(each.name, " ".join(str(error).split())))
+            found.refused.append(Refused(recording.name, " ".join(str(error).split())))
             continue
-        damage = _damage(each.output, samples) if there else ""
-        if there and not damage:
-            kept.append(each.name)
+        damage = _damage(recording.output, samples) if exists else ""
+        if exists and not damage:
+            kept.append(recording.name)
         else:
-            job = Job(each.name, each.source, each.output, recorded, samples, digest, flags, damage)
-            jobs.append(replace(job, speaker=each.speaker, sex=each.sex))
+            job = Job(
+                recording.name, recording.source, recording.output, recorded, samples, digest, flags, damage
+            )
+            jobs.append(replace(job, speaker=recording.speaker, sex=recording.sex))
     return Work(folder, records, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
 
 
@@ -264,7 +270,7 @@ def _history(folder: Path, system: str, names: RandomNames | None) -> _History:
 def _require_own(
     output: Path,
     source: Path,
-    made: Sequence[tuple[Release, Entry]],
+    releases: Sequence[tuple[Release, Entry]],
     bundle: Bundle,
     settings: dict[str, str | float],
     frames: int,
@@ -273,12 +279,12 @@ def _require_own(
         raise InputError(f"{output}: is the recording itself; choose another output")
     if output.is_symlink() or not output.is_file():
         raise InputError(f"{output}: exists and is not a regular file; remove it or choose another folder")
-    if not made:
+    if not releases:
         raise InputError(
             f"{output}: exists, and no ledger beside it says that {bundle.system} made it from {source};"
             " remove it or choose another folder"
         )
-    for release, entry in made:
+    for release, entry in releases:
         differences = _differences(release, entry, bundle, settings, frames)
         if differences:
             raise InputError(
@@ -319,12 +325,12 @@ def _short(value: str | float) -> str:
 
 
 def _damage(output: Path, samples: int) -> str:
-    """Say why an output cannot be what was written, or return an empty word."""
+    """Return why an output is damaged, empty if it has the expected length."""
     try:
         if samples > _LONG * SAMPLE_RATE:
-            there = survey(output).samples
+            found = survey(output).samples
         else:
-            there = len(decode(output.read_bytes(), output.name))
+            found = len(decode(output.read_bytes(), output.name))
     except InputError as error:
         return str(error)
-    return "" if there == samples else f"{there} samples, not {samples}"
+    return "" if found == samples else f"{found} samples, not {samples}"

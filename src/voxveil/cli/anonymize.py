@@ -269,7 +269,7 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
     progress = Progress("anonymize", math.ceil(_seconds(work)), "second")
     counter, lock = Counter[str](), threading.Lock()
 
-    def spoken(samples: int, recordings: int = 0) -> None:
+    def report_samples(samples: int, recordings: int = 0) -> None:
         with lock:
             counter["samples"] += samples
             counter["recordings"] += recordings
@@ -281,8 +281,8 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
     def one(job: Job) -> int:
         rng, source = choose.rng(job), partial(choose.source, job)
         if len(anonymizer.bundle.rule.spans(frame_count(job.samples))) > 1:
-            clipped = release_windows(anonymizer, job, release, spoken, rng, source)
-            spoken(0, 1)
+            clipped = release_windows(anonymizer, job, release, report_samples, rng, source)
+            report_samples(0, 1)
             return clipped
         audio = read_recording(job.source).audio
         if len(audio) != job.recorded:
@@ -290,13 +290,13 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
         # Before anything is extracted: the silence is released like speech, and charged like it.
         audio = np.pad(audio, (0, job.samples - job.recorded))
         try:
-            made = anonymizer.anonymize_private(audio, rng, name=str(job.source), source=source(audio))
+            anonymized = anonymizer.anonymize_private(audio, rng, name=str(job.source), source=source(audio))
         except PrivacyError as error:
             raise PrivacyError(f"{job.source}: {error}") from None
-        release.require(job.name, made.losses, made.vectors)
-        data, clipped = encode_audio(made.audio, job.name, job.output.suffix[1:].upper())
+        release.require(job.name, anonymized.losses, anonymized.vectors)
+        data, clipped = encode_audio(anonymized.audio, job.name, job.output.suffix[1:].upper())
         write_bytes(job.output, data)
-        spoken(job.samples, 1)
+        report_samples(job.samples, 1)
         return clipped
 
     return sum(in_order(one, work.jobs, threads))

@@ -130,8 +130,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = forget.add_mutually_exclusive_group()
     what.add_argument("--yes", action="store_true", help="write new versions without the speaker")
     what.add_argument("--gc", action="store_true", help="delete what no current version needs, for good")
-    for each in (listing, diff):
-        each.add_argument("--json", action="store_true", help="print JSON")
+    for subcommand in (listing, diff):
+        subcommand.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -79,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
             yet) where there should be something to verify.
     """
     register = open_register(args.register)
-    there = register.exists()
-    if args.register is not None and not there:
+    exists = register.exists()
+    if args.register is not None and not exists:
         raise InputError(f"register {register.location}: does not exist; --register names an existing one")
-    if args.action == "verify" and not there:
+    if args.action == "verify" and not exists:
         raise InputError(f"register {register.location}: no register yet; the first release makes it")
     releases = registered(register)
     if args.action == "verify":
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(dump_json(content))
     elif not kept:
-        absent = "" if there else "no register yet, "
+        absent = "" if exists else "no register yet, "
         print(f"register {register.location}: {absent}nothing has been released")
     elif args.action == "total":
         _print_totals(content, args.purpose)

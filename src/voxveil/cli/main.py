@@ -72,10 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _reason(error: OSError) -> str:
     """Return the file and what the system says of it, in one line."""
-    told = error.args[0] if error.args else None
-    if isinstance(told, list) and told:
-        # shutil copies a folder to its end and then tells of every file; the first says enough.
-        return " ".join(str(told[0][-1]).split())
+    faults = error.args[0] if error.args else None
+    if isinstance(faults, list) and faults:
+        # shutil copies a folder to its end and then lists every failed file; the first one is shown.
+        return " ".join(str(faults[0][-1]).split())
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
 

@@ -91,10 +91,10 @@ def _status(server: Server, args: argparse.Namespace) -> int:
     if not experiment:
         print(f"experiment {args.experiment!r}: nothing was ever started in it")
         return 0
-    for each in server.schedules(experiment):
-        timed = each.trigger.cron_schedule if each.trigger else None
+    for schedule in server.schedules(experiment):
+        timed = schedule.trigger.cron_schedule if schedule.trigger else None
         when = timed.cron if timed else "at fixed intervals"
-        print(f"schedule  {each.recurring_run_id}  {each.status}  {when}  {each.display_name}")
+        print(f"schedule  {schedule.recurring_run_id}  {schedule.status}  {when}  {schedule.display_name}")
     for run_ in server.runs(experiment, limit=_SHOWN):
         print(f"run  {run_.run_id}  {run_.state}  {_time(run_.created_at)}  {run_.display_name}")
     return 0

@@ -178,11 +178,11 @@ def _use(project: Path, overlay: str, changes: list[str]) -> None:
     path = project / "params.yaml"
     values = changes_of(changes)
     wanted = params_text(compose(overlay_path(overlay, project), values), overlay, values)
-    there = path.read_text(encoding="utf-8") if path.is_file() else ""
-    if there.partition("\n")[2] == wanted.partition("\n")[2]:
+    present = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if present.partition("\n")[2] == wanted.partition("\n")[2]:
         return
-    if there and was_edited(project):
-        options = "".join(f" --set {shlex.quote(each)}" for each in changes)
+    if present and was_edited(project):
+        options = "".join(f" --set {shlex.quote(change)}" for change in changes)
         raise InputError(
             f"{path}: was edited; run what it says ('dvc repro') and leave out --run, or replace it:"
             f" voxveil params use {overlay}{options} --force"

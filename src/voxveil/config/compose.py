@@ -141,15 +141,19 @@ def _digest(body: str) -> str:
 
 
 def was_edited(root: Path) -> bool:
-    """Return whether ``root/params.yaml`` is there and is none of the overlays as composed."""
+    """Return whether ``root/params.yaml`` exists and its values are those of no overlay.
+
+    Comments do not count: another version of voxveil explains knobs in other words.
+    """
     path, folder = root / "params.yaml", root / "params"
     if not path.is_file():
         return False
-    text = path.read_text(encoding="utf-8")
-    # The first line is a comment, which older versions wrote in other words.
-    body = text.partition("\n")[2]
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError:
+        return True
     return all(
-        params_text(compose(folder / f"{name}.yaml")).partition("\n")[2] != body
+        yaml.safe_load(params_text(compose(folder / f"{name}.yaml"))) != values
         for name in overlay_names(folder)
     )
 
@@ -196,11 +200,11 @@ def _change(content: dict[str, Any], path: str, text: str) -> None:
     except yaml.YAMLError:
         raise ParamsError(f"{path}: not a value: {text!r}") from None
     *sections, key = path.split(".")
-    place = content
+    target = content
     for section in sections:
-        inner = place.get(section)
-        place[section] = place = dict(inner) if isinstance(inner, Mapping) else {}
-    place[key] = value
+        inner = target.get(section)
+        target[section] = target = dict(inner) if isinstance(inner, Mapping) else {}
+    target[key] = value
 
 
 def to_mapping(section: Any) -> Any:

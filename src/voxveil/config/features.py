@@ -63,7 +63,7 @@ class ContentVariant:
 class TrainContentParams:
     """The acoustic model whose bottleneck is the content feature."""
 
-    bottleneck: int = knob(256, "size M of the L1-normalised bottleneck", low=2)
+    bottleneck: int = knob(256, "size M of the L1-normalized bottleneck", low=2)
     hidden: int = knob(192, "width of the TDNN-F layers", low=8)
     factor: int = knob(48, "rank of the factorised weights", low=2)
     layers: int = knob(5, "TDNN-F layers", low=1)

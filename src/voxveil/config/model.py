@@ -158,7 +158,7 @@ class TranscribeParams:
     pitch_utterances: int = knob(
         40, "utterances whose F0 is held against the original's, spread over all; 0 = none", low=0
     )
-    workers: int = knob(2, "processes that recognise words", low=1)
+    workers: int = knob(2, "processes that recognize words", low=1)
     replicates: int = knob(1000, "bootstrap replicates over speakers behind the interval", low=20)
 
 

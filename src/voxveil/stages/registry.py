@@ -258,7 +258,7 @@ STAGES: tuple[StageSpec, ...] = (
     ),
     StageSpec(
         "transcribe",
-        "recognise the released speech and count errors",
+        "recognize the released speech and count errors",
         (Port("recognizer", "Model", made_by="train_content", made_for="recognizer"), _RELEASED, _PRIVATE),
         (Port("transcripts", "Dataset", "private"),),
         keyed="system",

@@ -110,8 +110,8 @@ class Pointer:
             or not isinstance(size, int)
         ):
             raise InputError(f"{where}: not a valid pointer")
-        place = S3Uri.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
-        return Pointer(system, digest, place, size)
+        location = S3Uri.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
+        return Pointer(system, digest, location, size)
 
 
 def parse_place(text: str) -> S3Uri | RegistryPlace | None:
