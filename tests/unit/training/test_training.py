@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
+import numeric_margins
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 from voxveil.runtime.terminal import Progress
@@ -71,8 +72,8 @@ def test_a_killed_run_resumes(tmp_path: Path) -> None:
         "    return inner(step)\n"
         "t.fit(model, loss, t.plan(), checkpoints=Path(sys.argv[3]))\n"
     )
-    unit = Path(__file__).parent
-    command = [sys.executable, "-c", code, str(unit), str(unit.parent), str(tmp_path)]
+    modules = [str(Path(module).parent) for module in (__file__, numeric_margins.__file__)]
+    command = [sys.executable, "-c", code, *modules, str(tmp_path)]
     assert subprocess.run(command, check=False, capture_output=True).returncode == -9
     whole, resumed = make(), make()
     fit(whole, loss_of(whole), plan())
