@@ -1,20 +1,20 @@
 """How near numeric comparisons come to failing: a pytest plugin, and a table of what it recorded.
 
-``pytest -p numeric_margins --margins FILE`` (or VOXVEIL_MARGINS=FILE) appends a line of JSON for each test:
-outcome, seconds, and for each line of the tests that compares numbers
+``pytest -p numeric_margins --margins FILE`` (or VOXVEIL_TEST_MARGINS=FILE) appends a line of JSON for each
+test: outcome, seconds, and for each line of the tests that compares numbers
 
 - ``shares``: of ``pytest.approx`` and the ``allclose`` functions, the largest part of the tolerance that a
   comparison used which held; 1 is where it begins to fail;
 - ``bars``: of ``assert value < bar`` and its like, both numbers (needs
   ``-o enable_assertion_pass_hook=true``; of a chain only the last comparison).
 
-Two variables make this processor compute as another one might, in the pytest process itself and in that of
-made_ranks.py:
+Two variables make this processor compute as another one might, in the pytest process itself and in those
+that tests compare it with:
 
-- VOXVEIL_PERTURBED=3e-7 multiplies each float32 result of products, convolutions, recurrences,
+- VOXVEIL_TEST_PERTURBED=3e-7 multiplies each float32 result of products, convolutions, recurrences,
   normalizations and Fourier transforms by 1 + 3e-7 or 1 - 3e-7. The sign follows from the bits and the
   shape of the result: the same computation gives the same bits again, another order of it does not.
-- VOXVEIL_ONEDNN=off leaves oneDNN out.
+- VOXVEIL_TEST_ONEDNN=off leaves oneDNN out.
 
 ``python tests/numeric_margins.py FOLDER`` prints what differs between FOLDER/default.jsonl and its
 neighbours; tests/under_settings.sh fills such a folder.
@@ -97,7 +97,7 @@ def caller() -> str | None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--margins", default=os.environ.get("VOXVEIL_MARGINS"), metavar="FILE")
+    parser.addoption("--margins", default=os.environ.get("VOXVEIL_TEST_MARGINS"), metavar="FILE")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -110,9 +110,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def compute_as_asked() -> None:
     """Do what the variables ask for; a test's own processes may call it too."""
-    if os.environ.get("VOXVEIL_ONEDNN") == "off":
+    if os.environ.get("VOXVEIL_TEST_ONEDNN") == "off":
         importlib.import_module("torch").backends.mkldnn.set_flags(False)
-    if size := os.environ.get("VOXVEIL_PERTURBED"):
+    if size := os.environ.get("VOXVEIL_TEST_PERTURBED"):
         perturb(float(size))
 
 

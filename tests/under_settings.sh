@@ -14,7 +14,7 @@ declare -A variables=(
     [aten-avx2]=ATEN_CPU_CAPABILITY=avx2
     [onednn-sse41]=DNNL_MAX_CPU_ISA=SSE41
     [onednn-avx2]=DNNL_MAX_CPU_ISA=AVX2
-    [onednn-off]=VOXVEIL_ONEDNN=off
+    [onednn-off]=VOXVEIL_TEST_ONEDNN=off
     [mkl-compatible]=MKL_CBWR=COMPATIBLE
     [threads-1]=OMP_NUM_THREADS=1
     [threads-2]=OMP_NUM_THREADS=2
@@ -22,8 +22,8 @@ declare -A variables=(
     [openblas-haswell]=OPENBLAS_CORETYPE=Haswell
     [openblas-nehalem]=OPENBLAS_CORETYPE=Nehalem
     [numpy-plain]="NPY_DISABLE_CPU_FEATURES=X86_V3 AVX2 FMA3"
-    [perturbed-3e-7]=VOXVEIL_PERTURBED=3e-7
-    [perturbed-1e-6]=VOXVEIL_PERTURBED=1e-6
+    [perturbed-3e-7]=VOXVEIL_TEST_PERTURBED=3e-7
+    [perturbed-1e-6]=VOXVEIL_TEST_PERTURBED=1e-6
 )
 all="default aten-default aten-avx2 onednn-sse41 onednn-avx2 onednn-off mkl-compatible threads-1 threads-2 threads-4"
 all+=" openblas-haswell openblas-nehalem numpy-plain perturbed-3e-7 perturbed-1e-6"

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
+import numeric_margins
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 from voxveil.runtime.terminal import Progress
@@ -62,15 +63,17 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, stop
 
 def test_a_killed_run_resumes(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path\nimport test_training as t\n"
+        "import os, signal, sys; sys.path[:0] = sys.argv[1:3]\n"
+        "from pathlib import Path\nimport numeric_margins, test_training as t\n"
+        "numeric_margins.compute_as_asked()\n"
         "t.torch.set_num_threads(1); model = t.make(); inner = t.loss_of(model)\n"
         "def loss(step):\n"
         "    if step == 17: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return inner(step)\n"
-        "t.fit(model, loss, t.plan(), checkpoints=Path(sys.argv[2]))\n"
+        "t.fit(model, loss, t.plan(), checkpoints=Path(sys.argv[3]))\n"
     )
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
+    modules = [str(Path(module).parent) for module in (__file__, numeric_margins.__file__)]
+    command = [sys.executable, "-c", code, *modules, str(tmp_path)]
     assert subprocess.run(command, check=False, capture_output=True).returncode == -9
     whole, resumed = make(), make()
     fit(whole, loss_of(whole), plan())
