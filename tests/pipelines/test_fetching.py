@@ -276,7 +276,7 @@ def test_an_edited_params_file_is_never_replaced(
     assert "params.yaml: is another" in refused(capsys, project)
     assert cluster.store.requests == []
     # As 'voxveil params use' wrote it: it can be written again.
-    use_overlay("tiny", project)
+    use_overlay("tiny", project, force=True)
     fetch(project)
     assert load_params(project / "params.yaml") == load_params(cluster.chain / "params.yaml")
 
