@@ -18,6 +18,7 @@ from voxveil.runtime.atomic import write_text
 from voxveil.runtime.errors import ParamsError
 
 __all__ = [
+    "NAMED",
     "changed_by_hand",
     "changes_of",
     "compose",
@@ -34,7 +35,7 @@ __all__ = [
 #: Key of an overlay that names the one it is laid over.
 _EXTENDS = "extends"
 #: Mappings whose keys a user chooses: an overlay that has one replaces it.
-_NAMED = ("systems", "variants")
+NAMED = ("systems", "variants")
 #: First line of params.yaml: the overlay's name, and the digest of all lines below (absent in old files).
 _WRITTEN = re.compile(
     r"# Written by 'voxveil params use ([\w.-]+).*?'(?: \(digest ([0-9a-f]{12})\))?\. Values"
@@ -82,7 +83,7 @@ def _over(below: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any
     merged = dict(below)
     for key, value in content.items():
         under = merged.get(key)
-        if key not in _NAMED and isinstance(value, Mapping) and isinstance(under, Mapping):
+        if key not in NAMED and isinstance(value, Mapping) and isinstance(under, Mapping):
             merged[key] = _over(under, value)
         else:
             merged[key] = value

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from voxveil.config.compose import compose, params_text, to_mapping
+from voxveil.config.compose import NAMED, compose, params_text, to_mapping
 from voxveil.config.load import parse_params, read_mapping
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.errors import ParamsError
@@ -18,8 +18,6 @@ __all__ = ["RENAMED", "added_paths", "backup", "difference", "upgraded_text"]
 #: Dotted paths of older versions, each with its present path, or with None where the key was dropped.
 #: A ``*`` stands for any name of a system or variant; the present path has its stars in the same order.
 RENAMED: Mapping[str, str | None] = {}
-#: Mappings whose keys a user chooses: a name that a file lacks was removed on purpose.
-_NAMED = ("systems", "variants")
 
 
 def upgraded_text(path: Path, renamed: Mapping[str, str | None] = RENAMED) -> str:
@@ -91,10 +89,11 @@ def _filled(below: Mapping[str, Any], content: Mapping[str, Any], *, named: bool
     filled = dict(content)
     for key, value in below.items():
         if key not in content:
+            # A name that a file lacks was removed on purpose.
             if not named:
                 filled[key] = value
         elif isinstance(value, Mapping) and isinstance(content[key], Mapping):
-            filled[key] = _filled(value, content[key], named=key in _NAMED)
+            filled[key] = _filled(value, content[key], named=key in NAMED)
     return filled
 
 
