@@ -6,7 +6,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from voxveil.research.probe import DRAWS
 from voxveil.runtime.errors import InputError
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
@@ -143,7 +142,7 @@ def _add_source(action: argparse.ArgumentParser) -> None:
         "--project", type=Path, default=Path(), metavar="DIR", help="checkout that holds pipelines/ (.)"
     )
     action.add_argument(
-        "--draws", type=int, metavar="N", help=f"of the noise per variant, for probe_features ({DRAWS})"
+        "--draws", type=int, metavar="N", help="of the noise per variant, for a pipeline that has draws"
     )
 
 

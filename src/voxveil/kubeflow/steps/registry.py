@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from voxveil.research.probe.pipeline import FEATURES, PROBED
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.extensions import STEPS as REGISTERED
+from voxveil.runtime.extensions import load, registered
 from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
 
-__all__ = ["STEPS", "STEP_PARAMETERS", "STEP_VALUES", "gather_of", "is_step", "share_of", "spec_of"]
+if TYPE_CHECKING:
+    from voxveil.kubeflow.steps.call import Step, StepCall, StepResult
+
+__all__ = [
+    "STEPS",
+    "STEP_PARAMETERS",
+    "STEP_VALUES",
+    "all_steps",
+    "gather_of",
+    "is_step",
+    "share_of",
+    "spec_of",
+    "step_parameters",
+    "step_runner",
+    "step_values",
+]
 
 _SHARE, _GATHER = "_share", "_gather"
 
@@ -27,24 +45,6 @@ def _gather(stage: StageSpec, what: str) -> StageSpec:
     inputs = (Port("shares", "Dataset", made_by=f"{stage.name}{_SHARE}", made_for="key", shares=True),)
     return StageSpec(
         f"{stage.name}{_GATHER}", what, inputs, stage.outputs, keyed=stage.keyed, cacheable=False
-    )
-
-
-def _probe(kind: str) -> StageSpec:
-    """Return the step that measures one draw of a variant; it needs what training the variant needs."""
-    trained = stage_spec(PROBED[kind])
-    model = Port("model", "Model", made_by=trained.name, made_for="key")
-    what = f"measure one draw of a {kind} variant's noise on public speech"
-    outputs = (Port("probe", "Dataset"),)
-    return replace(
-        trained,
-        name=f"probe_{kind}",
-        help=what,
-        inputs=(*trained.inputs, model),
-        outputs=outputs,
-        sections=(),
-        packages=(),
-        cacheable=False,
     )
 
 
@@ -113,19 +113,8 @@ STEPS: tuple[StageSpec, ...] = (
     _gather(stage_spec("anonymize"), "put the anonymized shares of one system together, or refuse"),
     _share(stage_spec("score"), "attack in some of the scenarios; a gather puts them together"),
     _gather(stage_spec("score"), "put the attacked scenarios of one system together, or refuse"),
-    *(_probe(kind) for kind in PROBED),
-    StageSpec(
-        "probe_gather",
-        "put the probes of every variant and draw together: table, figures and page, or refuse",
-        tuple(Port(kind, "Dataset", made_by=f"probe_{kind}", shares=True) for kind in PROBED),
-        (
-            Port("experiment", "Dataset"),
-            Port("page", "HTML", copy_of=f"experiment/{FEATURES}/index.html"),
-        ),
-        cacheable=False,
-    ),
 )
-"""Every step."""
+"""Every step of the product."""
 
 STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "anonymize_share": ("share",),
@@ -135,9 +124,8 @@ STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "register": ("registered_model", "model_store", "repository", "commit"),
     "evaluate_scores": ("location", "attacker", "scenario"),
     "attack_external": ("location", "suffix"),
-    **{f"probe_{kind}": ("draw",) for kind in PROBED},
 }
-"""Texts a step takes beside ``params`` and ``key``."""
+"""Texts a step of the product takes beside ``params`` and ``key``."""
 
 STEP_VALUES: Mapping[str, tuple[str, ...]] = {
     "anonymize_share": (),
@@ -151,14 +139,40 @@ STEP_VALUES: Mapping[str, tuple[str, ...]] = {
     "attack_external": (),
     "evaluate_attacks": (),
     "close_run": (),
-    **{f"probe_{kind}": () for kind in (*PROBED, "gather")},
 }
-"""Texts a step gives beside the digests of its outputs."""
+"""Texts a step of the product gives beside the digests of its outputs."""
 
 
 def is_step(name: str) -> bool:
     """Return whether ``name`` is a step and not a stage."""
-    return any(name == step.name for step in STEPS)
+    return any(name == step.name for step in STEPS) or name in registered(REGISTERED)
+
+
+def all_steps() -> tuple[StageSpec, ...]:
+    """Return the steps of the product and the registered ones.
+
+    Raises:
+        MissingExtraError: The extra of a registered step is not installed.
+    """
+    return (*STEPS, *(load(entry).spec for entry in registered(REGISTERED).values()))
+
+
+def step_parameters(name: str) -> tuple[str, ...]:
+    """Return the texts that the step takes beside ``params`` and ``key``."""
+    return STEP_PARAMETERS.get(name, ()) if _is_ours(name) else tuple(_registered(name).parameters)
+
+
+def step_values(name: str) -> tuple[str, ...]:
+    """Return the texts that the step gives beside the digests of its outputs."""
+    return STEP_VALUES[name] if _is_ours(name) else tuple(_registered(name).values)
+
+
+def step_runner(name: str) -> Callable[[StepCall], StepResult]:
+    """Return the function that runs the step."""
+    if _is_ours(name):
+        run: Callable[[StepCall], StepResult] = importlib.import_module(f"voxveil.kubeflow.steps.{name}").run
+        return run
+    return _registered(name).run
 
 
 def share_of(name: str) -> str:
@@ -182,9 +196,22 @@ def spec_of(name: str) -> StageSpec:
     Raises:
         InputError: There is none.
     """
+    stem = name.replace("-", "_")
     for step in STEPS:
-        if name in (step.name, step.command):
+        if step.name == stem:
             return step
-    if any(name in (stage.name, stage.command) for stage in STAGES):
-        return stage_spec(name)
-    raise InputError(f"no step {name!r}; steps: {', '.join(step.command for step in STEPS)}")
+    if any(stem == stage.name for stage in STAGES):
+        return stage_spec(stem)
+    if stem in registered(REGISTERED):
+        return _registered(stem).spec
+    known = (*(step.name for step in STEPS), *registered(REGISTERED))
+    raise InputError(f"no step {name!r}; steps: {', '.join(step.replace('_', '-') for step in known)}")
+
+
+def _is_ours(name: str) -> bool:
+    return any(name == spec.name for spec in (*STEPS, *STAGES))
+
+
+def _registered(name: str) -> Step:
+    step: Step = load(registered(REGISTERED)[name])
+    return step

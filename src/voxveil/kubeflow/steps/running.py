@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import tempfile
 from pathlib import Path
@@ -17,8 +16,8 @@ from voxveil.kubeflow.ends import (
     write_output,
 )
 from voxveil.kubeflow.executor import ExecutorInput
-from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.registry import STEP_VALUES, is_step, share_of, spec_of
+from voxveil.kubeflow.steps.call import StepCall
+from voxveil.kubeflow.steps.registry import is_step, share_of, spec_of, step_runner, step_values
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import InputError
 
@@ -44,7 +43,7 @@ def run_step(name: str, executor_input_json: str) -> int:
     call = ExecutorInput.parse(executor_input_json)
     params = parse_params(params_mapping(call), complete=True)
     key = str(call.parameters.get("key", ""))
-    check_output_parameters(call, spec, STEP_VALUES[spec.name])
+    check_output_parameters(call, spec, step_values(spec.name))
     outputs = {port.name: named_artifact(call.outputs, spec, port.name) for port in spec.outputs}
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
         inputs, digests = read_inputs(call, spec, params, Path(scratch))
@@ -56,8 +55,7 @@ def run_step(name: str, executor_input_json: str) -> int:
                 raise InputError(
                     f"input {port.name}: must be output of {port.made_by}, is output of {done.stage}"
                 )
-        module = importlib.import_module(f"voxveil.kubeflow.steps.{spec.name}")
-        result: StepResult = module.run(
+        result = step_runner(spec.name)(
             StepCall(
                 spec.name,
                 key,

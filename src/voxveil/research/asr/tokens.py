@@ -154,5 +154,5 @@ def _module() -> Any:
     try:
         import sentencepiece
     except ImportError:
-        raise MissingExtraError("sentencepiece", "train") from None
+        raise MissingExtraError("sentencepiece", "research") from None
     return sentencepiece
