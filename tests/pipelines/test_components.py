@@ -14,14 +14,21 @@ import pytest
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source
 from voxveil.kubeflow.resources import load_resources
-from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.kubeflow.steps.registry import (
+    STEPS,
+    all_steps,
+    is_step,
+    step_parameters,
+    step_runner,
+    step_values,
+)
 from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec
 
-ALL = (*STAGES, *STEPS)
+ALL = (*STAGES, *all_steps())
 #: What a fan-in collects; and the scores, whose location the report leaves in MLflow.
 LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many} | {"scores"}
-GATHERED = {port.made_by for spec in STEPS for port in spec.inputs if port.shares}
+GATHERED = {port.made_by for spec in all_steps() for port in spec.inputs if port.shares}
 
 
 def load(root: Path, spec: StageSpec) -> Any:
@@ -37,12 +44,13 @@ def load(root: Path, spec: StageSpec) -> Any:
 
 def test_one_component_per_stage_and_step(root: Path) -> None:
     assert {path.parent.name for path in root.glob("components/*/component.py")} == {s.name for s in ALL}
-    assert not {s.name for s in STAGES} & {s.name for s in STEPS}
+    assert not {s.name for s in STAGES} & {s.name for s in all_steps()}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
 def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
-    assert (root / "src/voxveil/kubeflow/steps" / f"{step.name}.py").is_file()
+    module = f"kubeflow/steps/{step.name}.py" if step in STEPS else "research/steps.py"
+    assert Path(step_runner(step.name).__code__.co_filename).samefile(root / "src/voxveil" / module)
     # What they read lies outside the store, or moves: the registry, a branch.
     assert not step.cacheable
 
@@ -56,7 +64,7 @@ def types(items: Any) -> dict[str, str]:
 def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     component = load(root, spec).component_spec
     inputs = {"params": "dict"} | ({"key": "string"} if spec.keyed else {})
-    inputs |= dict.fromkeys(STEP_PARAMETERS.get(spec.name, ()), "string")
+    inputs |= dict.fromkeys(step_parameters(spec.name), "string")
     # Only the exit task is told how the others ended.
     inputs |= {"status": "pipelinetaskfinalstatus"} if spec.name == "close_run" else {}
     for port in spec.inputs:
@@ -67,7 +75,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     inputs |= {"training": "list[string]", "scores": "list[string]"} if spec.name == "report" else {}
     assert types(component.inputs) == inputs
 
-    outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")
+    outputs = dict.fromkeys(step_values(spec.name), "string")
     for port in spec.outputs:
         outputs[port.name] = f"system.{port.kind.lower()}"
         if files_artifact(port) != port.name:

@@ -3,7 +3,7 @@
 An extension is an entry point in the ``pyproject.toml`` of the package that has it. The name of the entry
 point is the name of the command, step or section. Reading entry points imports nothing; :func:`load` imports
 one extension when it is used. What voxveil itself registers lies in a package of the name of the extra that
-it needs: ``voxveil.research`` needs ``voxveil[research]``.
+it needs: ``voxveil.NAME`` needs ``voxveil[NAME]``.
 """
 
 from __future__ import annotations

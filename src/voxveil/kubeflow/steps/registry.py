@@ -164,7 +164,7 @@ def step_parameters(name: str) -> tuple[str, ...]:
 
 def step_values(name: str) -> tuple[str, ...]:
     """Return the texts that the step gives beside the digests of its outputs."""
-    return STEP_VALUES[name] if _is_ours(name) else tuple(_registered(name).values)
+    return STEP_VALUES.get(name, ()) if _is_ours(name) else tuple(_registered(name).values)
 
 
 def step_runner(name: str) -> Callable[[StepCall], StepResult]:

@@ -185,13 +185,11 @@ def _from_here(params: Params) -> Params:
 
 def _code() -> dict[str, Any]:
     """Return the digests of the code behind each stage: what changed is run again."""
-    from voxveil.research.probe.pipeline import PROBED
+    from voxveil.research.probe.pipeline import GATHER_CODE, PROBE_CODE, PROBED
     from voxveil.stages.registry import stage_spec
     from voxveil.stages.run import code_digest, code_digests
 
     code: dict[str, Any] = {name: code_digests(stage_spec(name)) for name in ("prepare", *PROBED.values())}
-    probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "metrics", "training")
-    code["probe"] = {name: code_digest(name) for name in (*probed, "utility")}
-    gathered = ("experiment", "gather", "figures", "page")
-    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in gathered}
+    for stage, names in (("probe", PROBE_CODE), ("gather", GATHER_CODE)):
+        code[stage] = {name: code_digest(name) for name in names}
     return code
