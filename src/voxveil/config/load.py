@@ -77,8 +77,8 @@ def parse_params(content: Mapping[str, Any], *, complete: bool = False) -> Param
     for old, new in RENAMED.items():
         if matches(content, old.split(".")):
             raise ParamsError(
-                f"{old}: {f'is now {new}' if new else 'was dropped'}; 'voxveil params upgrade' brings a"
-                " params.yaml up to date and keeps your values"
+                f"{old}: {f'is now {new}' if new else 'was dropped'}; 'voxveil params upgrade' changes a"
+                " params.yaml and keeps its values; change an overlay by hand"
             )
     params = _section(Params, content, "", complete)
     _check_references(params)

@@ -72,7 +72,9 @@ class PrepareParams:
         "", "subsets of the private speakers, separated by commas; empty = all", written="usually"
     )
     utility_subsets: str = knob(
-        "", "subsets that are released and transcribed, but not attacked; by commas (real transcripts)"
+        "",
+        "subsets that are released and transcribed, but not attacked; by commas (real transcripts)",
+        written="usually",
     )
     machine_transcripts: str = knob(
         "", "subsets whose transcripts a recognizer made and nobody checked, separated by commas"
@@ -148,12 +150,15 @@ class AsiParams:
 class ProbeParams:
     """What is decoded from features alone, and how U_ASR is measured; no stage reads it."""
 
-    words: bool = knob(False, "decode words with lexicon and n-gram (English; needs transcripts)")
+    words: bool = knob(
+        False, "decode words with lexicon and n-gram (English; needs transcripts)", written="usually"
+    )
     tuning: int = knob(24, "training utterances that the decoders' acoustic scales are chosen on", low=1)
     recognizer: str = knob(
         "hybrid",
         "of U_ASR: phones by an acoustic model (mini size), or words by section asr (full size)",
         one_of=("hybrid", "conformer"),
+        written="usually",
     )
     largest_errors: float = knob(
         90.0,
@@ -187,7 +192,9 @@ class TranscribeParams:
         written="usually",
     )
     judged_subsets: str = knob(
-        "", "subsets whose word errors say whether speech is understood, by commas; empty = all released"
+        "",
+        "subsets whose word errors say whether speech is understood, by commas; empty = all released",
+        written="usually",
     )
     pitch_utterances: int = knob(
         40, "utterances whose F0 is held against the original's, spread over all; 0 = none", low=0
@@ -249,7 +256,9 @@ class ClusterParams:
         high=3,
         written="usually",
     )
-    parallel: int = knob(0, "shares of one stage and system that run at the same time; 0 = all", low=0)
+    parallel: int = knob(
+        0, "shares of one stage and system that run at the same time; 0 = all", low=0, written="usually"
+    )
 
     def shards(self, stage: str) -> int:
         """Return how many pods do the work of ``stage`` for a system."""
