@@ -1,4 +1,4 @@
-"""Every knob that README.md and docs/ name exists; ``dvc exp run -S`` and ``voxveil params set`` change it."""
+"""Every knob that README.md and docs/ name exists; DVC's ``-S`` and ``voxveil params set`` change it."""
 
 from __future__ import annotations
 
