@@ -19,6 +19,7 @@ from voxveil.config import Params
 from voxveil.config.compose import to_mapping
 from voxveil.kubeflow.placement import Place
 from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.stages.registry import stage_spec
 
 try:
     from voxveil.research.probe import DRAWS
@@ -54,7 +55,7 @@ def build(values: Params, configure: Place, draws: int = DRAWS) -> Any:
             probes: dict[str, list[Any]] = {}
             for kind, (train, probe) in COMPONENTS.items():
                 trainer, probes[kind] = PROBED[kind], []
-                for variant in sorted(getattr(values, trainer).variants):
+                for variant in sorted(stage_spec(trainer).keys(values)):
                     identity = {"params": params, "key": variant}
                     model = take("model", configure(train(**identity, **public), trainer, variant))
                     for draw in draws_of(values, kind, variant, draws):

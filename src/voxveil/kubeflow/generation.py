@@ -1,8 +1,8 @@
-"""Generation of the stages' Kubeflow components from the table of stages.
+"""Generation of dvc.yaml and of the stages' Kubeflow components from the table of stages.
 
-``make generate`` runs this module in the root of a checkout. It writes ``components/STAGE/component.py`` for
-every stage of :data:`voxveil.stages.registry.STAGES`. The components of pipeline steps are written by hand,
-because their parameters have no table that gives an order.
+``make generate`` runs this module in the root of a checkout. It writes dvc.yaml, and
+``components/STAGE/component.py`` for every stage of :data:`voxveil.stages.registry.STAGES`. The components of
+pipeline steps are written by hand, because their parameters have no table that gives an order.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.runtime.atomic import write_text
+from voxveil.stages.dvc_pipeline import dvc_yaml
 from voxveil.stages.registry import STAGES, StageSpec
 
 __all__ = ["component_source", "generate"]
@@ -56,7 +57,8 @@ def component_source(spec: StageSpec) -> str:
 
 def generate(root: Path) -> list[Path]:
     """Write every generated file of the checkout at ``root``, and return their paths."""
-    paths = []
+    paths = [root / "dvc.yaml"]
+    write_text(paths[0], dvc_yaml())
     for spec in STAGES:
         path = root / "components" / spec.name / "component.py"
         path.parent.mkdir(parents=True, exist_ok=True)

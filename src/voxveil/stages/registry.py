@@ -1,7 +1,7 @@
 """The one table of stages: name, key, inputs, outputs and what they need.
 
-dvc.yaml, the command line, the Kubeflow components and the docs are held against this
-table by tests/unit/test_consistency.py.
+dvc.yaml and the Kubeflow components of stages are generated from this table; the command line and the docs
+are held against it by tests/unit/test_consistency.py.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from voxveil.config import Params
 from voxveil.runtime.errors import InputError
 
 __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
@@ -35,6 +36,8 @@ class Port:
         shares: The folder holds one finished output per share of one stage's work (fan-in).
         copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
             (``{key}`` stands for the stage's key).
+        path: For an output: its path in dvc.yaml, where that does not follow from the names of stage, key and
+            port (``${key}`` stands for the stage's key).
     """
 
     name: str
@@ -46,11 +49,28 @@ class Port:
     many: bool = False
     shares: bool = False
     copy_of: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """What a stage reads, writes and needs; ``shared``: several pods can each do a share of its work."""
+    """What a stage reads, writes and needs.
+
+    Attributes:
+        name: Stem of its module, component and section.
+        help: What it does, in a line.
+        inputs: Its inputs.
+        outputs: Its outputs.
+        keyed: What it runs for one by one; empty where it runs once.
+        sections: Sections of the parameters that it reads as a whole.
+        packages: Code its results depend on, relative to the package, apart from its module.
+        files: Further files it depends on, as dvc.yaml names them.
+        base: What it reads of section ``base``. The name of the scale is shown in results and decides none.
+        torch: It computes with PyTorch.
+        gpu: It takes a GPU where there is one.
+        cacheable: Kubeflow may take its outputs from an earlier run.
+        shared: Several pods can each do a share of its work.
+    """
 
     name: str
     help: str
@@ -59,10 +79,21 @@ class StageSpec:
     keyed: Keyed = ""
     sections: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    base: tuple[str, ...] = ("base.seed", "base.threads")
     torch: bool = False
     gpu: bool = False
     cacheable: bool = True
     shared: bool = False
+
+    @property
+    def table(self) -> str:
+        """Section of the parameters that has a name for each run of the stage; empty where it runs once."""
+        return f"{self.keyed}s" if self.keyed else ""
+
+    def keys(self, params: Params) -> list[str]:
+        """Return the names of the stage's runs; none where it runs once, without a name."""
+        return list(getattr(params, self.table)) if self.table else []
 
     @property
     def command(self) -> str:
@@ -108,6 +139,8 @@ STAGES: tuple[StageSpec, ...] = (
             "features/pitch/yaapt",
             "stages/prepare_pool.py",
         ),
+        # Which version of its source prepare reads is no output of a stage.
+        files=("${prepare.manifest}",),
     ),
     StageSpec(
         "train_pitch",
@@ -182,7 +215,7 @@ STAGES: tuple[StageSpec, ...] = (
             Port("vocoder", "Model", made_by="train_vocoder"),
             Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
-        (Port("model", "Model"),),
+        (Port("model", "Model", path="models/${key}"),),
         keyed="system",
         sections=("bundle",),
         packages=(*_COMMON, "privacy", "features/speaker", "anonymize/bundle.py"),
@@ -194,7 +227,7 @@ STAGES: tuple[StageSpec, ...] = (
         (
             Port("attacker", "Dataset"),
             Port("released", "Dataset", "released"),
-            Port("samples", "Dataset"),
+            Port("samples", "Dataset", path="outputs/samples/${key}"),
         ),
         keyed="system",
         sections=("anonymize",),
@@ -288,9 +321,13 @@ STAGES: tuple[StageSpec, ...] = (
             Port("transcripts", "Dataset", "private", made_by="transcribe", made_for="key"),
             _RELEASED,
         ),
-        (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
+        (
+            Port("metrics", "Metrics"),
+            Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json", path="metrics/${key}.metrics.json"),
+        ),
         keyed="system",
         sections=("evaluate",),
+        base=("base",),
         packages=(*_COMMON, "metrics", "privacy"),
         cacheable=False,
     ),
@@ -303,6 +340,7 @@ STAGES: tuple[StageSpec, ...] = (
         ),
         (Port("report", "HTML"),),
         sections=("report", "systems"),
+        base=("base",),
         packages=(*_COMMON, "metrics", "results", "tracking", *_AUDIO_IO),
         cacheable=False,
     ),
