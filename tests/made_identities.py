@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from voxveil.config.model import AsiParams
 from voxveil.features.pitch.scale import hz_to_unit
+from voxveil.research.params import AsiParams
 from voxveil.runtime.seeding import stream
 
 SMALL = AsiParams(channels=16, steps=120, batch=16, crop_frames=60, patience=20)
@@ -17,7 +17,7 @@ def made_utterances(speakers: int, each: int) -> dict[str, list[str]]:
 
 def made_pitch(utterances: dict[str, list[str]], *, telling: bool = True) -> dict[str, np.ndarray]:
     """Contours of 40 to 119 frames; each speaker has a height, unless nothing tells them apart."""
-    from voxveil.attack.asi.identification import pitch_features
+    from voxveil.research.asi.identification import pitch_features
 
     features = {}
     for number, items in enumerate(utterances.values()):

@@ -77,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _utility(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
+    from voxveil.config.sections import section_of, with_section
     from voxveil.corpus.split import Split
+    from voxveil.research.params import ProbeParams
     from voxveil.research.probe.speeches import Speeches
     from voxveil.research.probe.utility import format_utility, utility_table
     from voxveil.runtime.atomic import write_json
@@ -86,7 +88,8 @@ def _utility(args: argparse.Namespace) -> int:
 
     params = load_params(args.params)
     if args.recognizer:
-        params = replace(params, probe=replace(params.probe, recognizer=args.recognizer))
+        knobs = replace(section_of(params, ProbeParams), recognizer=args.recognizer)
+        params = with_section(params, knobs)
     if args.system not in params.systems:
         raise ParamsError(
             f"{args.params}: no system {args.system!r}; known: {', '.join(params.systems) or 'none'}"

@@ -38,7 +38,8 @@ _PUBLIC = "outputs/prepare/public"
 PROBE_CODE = (
     "research/probe",
     "research/decoding",
-    "attack/asi",
+    "research/params.py",
+    "research/asi",
     "features/content",
     "features/pitch",
     "metrics",
