@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from voxveil.cli.main import main
+from voxveil.config.load import read_mapping
+from voxveil.config.model import Params
 from voxveil.kubeflow.steps.registry import all_steps
 from voxveil.runtime import extensions
 
@@ -109,3 +112,51 @@ def test_the_products_pipelines_compile(product: Path, checkout: Path) -> None:
     errors = [line for line in result.stderr.splitlines() if line.startswith("voxveil: error")]
     assert errors == [f"voxveil: error: {LACKING}"] * 2
     assert "name: voxveil-train-and-evaluate" in (checkout / "train_and_evaluate.yaml").read_text()
+
+
+def test_a_shared_params_file_serves_where_research_is_absent(
+    root: Path, product: Path, checkout: Path
+) -> None:
+    """A team's file has sections of research; its product's part is used, and one line says what is not."""
+    path = checkout / "params.yaml"
+    path.write_bytes((root / "params.yaml").read_bytes())
+    checked = run(product, checkout, "params", "check")
+    assert checked.returncode == 0, checked.stderr
+    ignored = "ignored, since the extra research that has these sections is not installed"
+    assert checked.stderr == f"voxveil: parameters: asi, asr, probe: {ignored}\n"
+    changed = run(product, checkout, "params", "set", "report.title=ours")
+    assert changed.returncode == 0, changed.stderr
+    assert path.read_text() == (root / "params.yaml").read_text().replace("title: voxveil", "title: ours")
+    used = run(product, checkout, "params", "use", "features-tiny", "--force")
+    assert (used.returncode, used.stderr.count("\n")) == (0, 1)
+    assert "voxveil: parameters: asi: ignored" in used.stderr
+    assert set(read_mapping(path)) == {field.name for field in dataclasses.fields(Params)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["set", "probe.words=true"], "probe: a change of it needs pip install 'voxveil[research]'"),
+        (["explain", "asi.steps"], "asi: its explanation needs pip install 'voxveil[research]'"),
+        (["upgrade"], "an upgrade of params.yaml, which writes every section anew, needs pip install"),
+    ],
+)
+def test_what_cannot_be_done_without_research_is_refused_and_changes_nothing(
+    arguments: list[str], error: str, root: Path, product: Path, checkout: Path
+) -> None:
+    path = checkout / "params.yaml"
+    path.write_bytes((root / "tests/old_files/params_long.yaml").read_bytes())
+    before = path.read_bytes()
+    result = run(product, checkout, "params", *arguments)
+    assert result.returncode == 2
+    assert error in result.stderr.splitlines()[-1]
+    assert path.read_bytes() == before
+
+
+def test_an_unknown_section_is_refused_without_research_too(
+    root: Path, product: Path, checkout: Path
+) -> None:
+    (checkout / "params.yaml").write_text((root / "params.yaml").read_text() + "prob: {words: true}\n")
+    result = run(product, checkout, "params", "check")
+    assert result.returncode == 2
+    assert "prob: unknown parameter" in result.stderr

@@ -54,24 +54,28 @@ def load(entry: EntryPoint) -> Any:
 
     Raises:
         MissingExtraError: The module, or a package that it imports, is not installed.
+        InputError: Likewise, and the extension is another package's.
     """
     try:
         return entry.load()
     except ModuleNotFoundError as error:
-        raise MissingExtraError(error.name or entry.module, extra_of(entry)) from None
+        missing = error.name or entry.module
+        if not extra_of(entry):
+            raise InputError(f"{entry.name}: {entry.value} needs {missing}, which is not installed") from None
+        raise MissingExtraError(missing, extra_of(entry)) from None
 
 
 def extra_of(entry: EntryPoint) -> str:
-    """Return the extra of voxveil that an extension of voxveil needs; of another package's, its name."""
+    """Return the extra that an extension of voxveil needs; empty for that of another package."""
     first, _, rest = entry.module.partition(".")
-    return rest.partition(".")[0] if first == "voxveil" else first
+    return rest.partition(".")[0] if first == "voxveil" else ""
 
 
 def summary(entry: EntryPoint) -> str:
     """Return the help line of a registered command without importing its module.
 
     It is what the first line of the module says behind its colon: the first line of the docstring. Where the
-    module is not installed, the help line says which extra it comes with.
+    module is not installed, the help line says so, and which extra it comes with.
     """
     from importlib.util import find_spec
 
@@ -80,6 +84,7 @@ def summary(entry: EntryPoint) -> str:
     except ModuleNotFoundError:
         spec = None
     if spec is None or spec.origin is None:
-        return str(MissingExtraError(entry.module, extra_of(entry)))
+        extra = extra_of(entry)
+        return str(MissingExtraError(entry.module, extra)) if extra else f"{entry.module} is not installed"
     with Path(spec.origin).open(encoding="utf-8") as source:
         return source.readline().partition(": ")[2].rstrip('."\n')
