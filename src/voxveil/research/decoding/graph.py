@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from voxveil.corpus.phones import SILENCE
 from voxveil.runtime.atomic import read_json, whole_directory, write_json
 from voxveil.runtime.errors import InputError, MissingExtraError
-from voxveil.utility.words.lexicon import Lexicon
-from voxveil.utility.words.ngrams import BEGIN, END, NGramModel, arpa
+from voxveil.utility.language.lexicon import Lexicon
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel, arpa
 
 __all__ = ["Graph", "build_graph"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from voxveil.runtime.arrays import read_arrays, write_arrays
 from voxveil.runtime.errors import InputError
-from voxveil.utility.words.estimation import kneser_ney
-from voxveil.utility.words.ngrams import BEGIN
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN
 
 __all__ = [
     "MIN_FRAMES",

@@ -12,8 +12,8 @@ import pytest
 from voxveil.research.decoding.graph import Graph, build_graph
 from voxveil.research.decoding.word_search import SCALES, SearchKnobs, decode_words, tuned, word_errors
 from voxveil.runtime.errors import InputError
-from voxveil.utility.words.estimation import kneser_ney
-from voxveil.utility.words.ngrams import BEGIN, END, NGramModel
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel
 
 pytest.importorskip("kaldifst")
 pytest.importorskip("kaldilm")

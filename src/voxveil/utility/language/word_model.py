@@ -9,9 +9,9 @@ import numpy as np
 
 from voxveil.corpus.split import Utterance
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel, mixed, pruned, restricted
 from voxveil.utility.transcripts import normalize_words
-from voxveil.utility.words.estimation import kneser_ney
-from voxveil.utility.words.ngrams import BEGIN, END, NGramModel, mixed, pruned, restricted
 
 __all__ = ["LanguageKnobs", "language_model", "training_sentences", "vocabulary"]
 

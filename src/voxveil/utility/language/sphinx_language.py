@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from voxveil.audio.sphinx import pocketsphinx_module
 from voxveil.runtime.errors import InputError
-from voxveil.utility.words.ngrams import NGramModel, with_backoffs
+from voxveil.utility.language.ngrams import NGramModel, with_backoffs
 
 __all__ = ["read_trie", "sphinx_dictionary_path", "sphinx_language_model"]
 
