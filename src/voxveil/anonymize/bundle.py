@@ -71,16 +71,6 @@ class Bundle:
         """Speech is passed through unprotected."""
         return self.kind == "original"
 
-    @property
-    def trained(self) -> bool:
-        """It anonymizes by trained models."""
-        return self.kind not in _NOTES
-
-    @property
-    def copied(self) -> bool:
-        """Speech is spoken again by the vocoder, from its own spectrum and pitch."""
-        return self.kind == _COPIED
-
     def part(self, name: str) -> Path:
         """Return the folder of one of :data:`PARTS`."""
         return self.folder / name

@@ -95,8 +95,7 @@ def run_by_torchrun(context: StageContext, processes: int) -> None:
                 torchrun.kill()
                 raise
         if code:
-            label = f"{context.stage}[{context.key}]" if context.key else context.stage
-            raise _failure(folder, label, processes)
+            raise _failure(folder, context.label, processes)
 
 
 def _environment() -> dict[str, str]:

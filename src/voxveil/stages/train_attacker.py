@@ -6,13 +6,8 @@ seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
 
 from __future__ import annotations
 
-from voxveil.attack.attackers.registry import (
-    TrainedAttacker,
-    attacker_folder,
-    listed_kinds,
-    seeds_of,
-    train_attacker,
-)
+from voxveil.attack.attackers.interface import TrainedAttacker
+from voxveil.attack.attackers.registry import attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.attack.fusion import fuse_attackers, hold_out
 from voxveil.corpus.split import Speech, Split
 from voxveil.runtime.atomic import write_json

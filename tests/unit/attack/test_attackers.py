@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from made_voices import voice, write_voices
+from voxveil.attack.attackers.histograms import fit_codebook, nearest
 from voxveil.attack.attackers.interface import Attacker, embed_utterances
 from voxveil.attack.attackers.registry import (
     attacker_folder,
@@ -19,7 +20,6 @@ from voxveil.attack.attackers.registry import (
     seeds_of,
     train_attacker,
 )
-from voxveil.attack.codebook import fit_codebook, nearest
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Split
 from voxveil.runtime.errors import InputError, ParamsError
@@ -121,7 +121,7 @@ def test_a_codebook_is_a_local_optimum() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("ecapa,resnet", "no attacker 'resnet'; there is: ecapa"),
+        ("ecapa,resnet", "no attacker 'resnet'; allowed: ecapa \\(ECAPA-TDNN, cosine\\); xvector_plda"),
         ("", "must name attackers"),
         ("ecapa,ecapa", "each once"),
     ],

@@ -6,7 +6,7 @@ Nothing here knows how the speech was anonymized.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +56,20 @@ class SourceSpeech:
 
 
 class Joined:
-    """Several folders as one; an utterance that two of them have is taken from the first."""
+    """Several folders as one, or some speakers of them.
 
-    def __init__(self, parts: Sequence[Speech]) -> None:
+    Args:
+        parts: The folders; an utterance that two of them have is taken from the first.
+        speakers: Speakers whose utterances are kept; all unless given.
+    """
+
+    def __init__(self, parts: Sequence[Speech], speakers: Collection[str] | None = None) -> None:
         self._parts = tuple(parts)
         self._owner: dict[str, Speech] = {}
         self._items: list[Spoken] = []
         for part in parts:
             for item in part:
-                if item.id not in self._owner:
+                if item.id not in self._owner and (speakers is None or item.speaker in speakers):
                     self._owner[item.id] = part
                     self._items.append(item)
 
