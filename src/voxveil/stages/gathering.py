@@ -1,8 +1,8 @@
 """Gathering of the shares of a stage's work into the outputs that the stage itself writes.
 
 A share (:func:`voxveil.stages.run.run_share`) states its number, its inputs, and which items of the whole it
-holds. Nothing is gathered unless every share is given once, all have the same inputs and parameters, and every
-item is in exactly one of them.
+holds. Nothing is gathered unless every share is given once, all have the same inputs and parameters, and
+every item is in exactly one of them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def gather_stage(
     names = [port.name for port in stage_spec(stage).outputs]
     if stage not in _GATHERERS or sorted(outputs) != sorted(names):
         raise InputError(
-            f"stage {stage}: cannot gather shares into {', '.join(outputs) or 'nothing'}; allowed: the outputs"
-            f" of {' or '.join(_GATHERERS)}, all of them"
+            f"stage {stage}: cannot gather shares into {', '.join(outputs) or 'nothing'};"
+            f" allowed: all outputs of {' or '.join(_GATHERERS)}"
         )
     parts = _in_order(stage, key, folders, count)
     with ExitStack() as stack:
