@@ -7,7 +7,7 @@ the fused score is an uncalibrated log likelihood ratio in nat.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.attack.attackers.interface import Attacker, embed_utterances
-from voxveil.attack.external.speech import Joined
-from voxveil.corpus.split import Speech
+from voxveil.corpus.split import Speech, Spoken
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.runtime.seeding import stream
 
-__all__ = ["FUSION", "Fusion", "fit_fusion", "fuse_attackers", "hold_out"]
+__all__ = ["FUSION", "Fusion", "Joined", "fit_fusion", "fuse_attackers", "hold_out"]
 
 FloatArray = NDArray[np.float64]
 
@@ -33,6 +32,54 @@ _RIDGE = 1e-3
 _ROUNDS = 50
 #: Fewest speakers that a fusion is fitted on.
 _FEWEST = 4
+
+
+class Joined:
+    """Several folders as one, or some speakers of them.
+
+    Args:
+        parts: The folders; an utterance that two of them have is taken from the first.
+        speakers: Speakers whose utterances are kept; all unless given.
+    """
+
+    def __init__(self, parts: Sequence[Speech], speakers: Collection[str] | None = None) -> None:
+        self._parts = tuple(parts)
+        self._owner: dict[str, Speech] = {}
+        self._items: list[Spoken] = []
+        for part in parts:
+            for item in part:
+                if item.id not in self._owner and (speakers is None or item.speaker in speakers):
+                    self._owner[item.id] = part
+                    self._items.append(item)
+
+    @property
+    def folder(self) -> Path:
+        """That of the first part."""
+        return self._parts[0].folder
+
+    @property
+    def parts(self) -> Sequence[Speech]:
+        """The folders."""
+        return self._parts
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Speaker ids, sorted."""
+        return tuple(sorted({item.speaker for item in self._items}))
+
+    def __iter__(self) -> Iterator[Spoken]:
+        return iter(self._items)
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._owner
+
+    def audio(self, item: str) -> NDArray[np.float32]:
+        """Return (samples,) float32 at 16 kHz."""
+        if item not in self._owner:
+            raise InputError(
+                f"utterance {item}: not in {', '.join(str(part.folder) for part in self._parts)}"
+            )
+        return self._owner[item].audio(item)
 
 
 def hold_out(speech: Speech, count: int, seed: int) -> tuple[Speech, Speech]:

@@ -19,7 +19,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from voxveil.attack.external.speech import External, Joined, TestSet, open_speech
+from voxveil.attack.external.speech import External, TestSet, open_speech
+from voxveil.attack.fusion import Joined
 from voxveil.corpus.split import Speech, Split
 from voxveil.corpus.trials import TrialLists, check_lists, read_lines, read_trials
 from voxveil.runtime.done import DONE, require_done

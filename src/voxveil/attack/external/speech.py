@@ -6,13 +6,14 @@ Nothing here knows how the speech was anonymized.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.attack.fusion import Joined
 from voxveil.corpus.kaldi import read_kaldi
 from voxveil.corpus.opening import open_folder
 from voxveil.corpus.source import Clip, Source
@@ -21,7 +22,7 @@ from voxveil.corpus.trials import TrialLists
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
 
-__all__ = ["External", "Joined", "SourceSpeech", "TestSet", "open_speech", "speech_digest"]
+__all__ = ["External", "SourceSpeech", "TestSet", "open_speech", "speech_digest"]
 
 
 class SourceSpeech:
@@ -53,54 +54,6 @@ class SourceSpeech:
         if item not in self._clips:
             raise InputError(f"utterance {item}: not in {self.folder}")
         return self._source.read(self._clips[item]).audio
-
-
-class Joined:
-    """Several folders as one, or some speakers of them.
-
-    Args:
-        parts: The folders; an utterance that two of them have is taken from the first.
-        speakers: Speakers whose utterances are kept; all unless given.
-    """
-
-    def __init__(self, parts: Sequence[Speech], speakers: Collection[str] | None = None) -> None:
-        self._parts = tuple(parts)
-        self._owner: dict[str, Speech] = {}
-        self._items: list[Spoken] = []
-        for part in parts:
-            for item in part:
-                if item.id not in self._owner and (speakers is None or item.speaker in speakers):
-                    self._owner[item.id] = part
-                    self._items.append(item)
-
-    @property
-    def folder(self) -> Path:
-        """That of the first part."""
-        return self._parts[0].folder
-
-    @property
-    def parts(self) -> Sequence[Speech]:
-        """The folders."""
-        return self._parts
-
-    @property
-    def speakers(self) -> tuple[str, ...]:
-        """Speaker ids, sorted."""
-        return tuple(sorted({item.speaker for item in self._items}))
-
-    def __iter__(self) -> Iterator[Spoken]:
-        return iter(self._items)
-
-    def __contains__(self, item: str) -> bool:
-        return item in self._owner
-
-    def audio(self, item: str) -> NDArray[np.float32]:
-        """Return (samples,) float32 at 16 kHz."""
-        if item not in self._owner:
-            raise InputError(
-                f"utterance {item}: not in {', '.join(str(part.folder) for part in self._parts)}"
-            )
-        return self._owner[item].audio(item)
 
 
 @dataclass(frozen=True)
