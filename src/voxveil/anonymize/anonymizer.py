@@ -80,7 +80,7 @@ class Anonymizer:
                 by default one seeded from the operating system for this call alone.
             f0: (K,) F0 in Hz, 0 where unvoiced; tracked here unless given.
             name: What to call the utterance in an error.
-            source: What the rule of the target looks at, where it does (:meth:`source_of`).
+            source: Input of the target rule, where the rule needs it (:meth:`source_of`).
 
         Raises:
             InputError: No samples, another shape, NaN or infinity; nothing was released.
@@ -110,7 +110,7 @@ class Anonymizer:
             utterance: Its id; keys target and noise.
             f0: (K,) F0 in Hz, 0 where unvoiced; tracked here unless given.
             speaker: Who speaks.
-            source: What the rule of the target looks at, where it does.
+            source: Input of the target rule, where the rule needs it.
         """
         system = self.bundle.system
         noise = PublicNoise(seed, "anonymize", system, "public", utterance)
@@ -138,7 +138,7 @@ class Anonymizer:
             losses: Takes what was charged, by stream, when the last piece has been given.
             name: What to call the recording in an error.
             rng: Chooses the target voice; see :meth:`anonymize_private`.
-            source: Tells, of the first window's audio, what the rule of the target looks at.
+            source: Maps the audio of the first window to the input of the target rule.
 
         Yields:
             (n,) speech, :attr:`loudness` not yet applied, ``samples`` in all.
@@ -159,7 +159,7 @@ class Anonymizer:
         return stream(seed, "anonymize", self.bundle.system, "target", utterance)
 
     def require_disjoint(self, speakers: Iterable[str]) -> None:
-        """Refuse speakers whose voices are in the pool of targets: one could get the own voice as target.
+        """Raise an error for speakers whose voices are in the pool of targets: one could be its own target.
 
         Raises:
             InputError: Naming the first.

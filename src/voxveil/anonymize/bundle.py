@@ -1,4 +1,4 @@
-"""A bundle: one folder that anonymizes by itself.
+"""Bundles: folders that hold everything one system needs to anonymize.
 
 ``bundle.json`` (format, system, losses with unit and mechanism, corpus), ``pool.npz``, the
 folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and

@@ -184,7 +184,7 @@ def no_file(path: Path) -> str:
 
 
 def refuse_collisions(recordings: Sequence[Listed]) -> None:
-    """Refuse two recordings with one output."""
+    """Raise an error if two recordings have the same output."""
     seen: dict[Path, str] = {}
     for recording in recordings:
         if recording.output in seen:

@@ -41,7 +41,7 @@ def require_known(anonymizer: Anonymizer, jobs: Sequence[Job]) -> None:
 
 
 class JobTargets:
-    """How the target of each recording is drawn: for itself, or once for all of a speaker's."""
+    """Target voices of recordings: drawn for each one, or once for all recordings of a speaker."""
 
     def __init__(self, anonymizer: Anonymizer, jobs: Sequence[Job]) -> None:
         self._anonymizer = anonymizer

@@ -1,4 +1,4 @@
-"""The kinds of anonymization system behind one interface, and their registry.
+"""Kinds of anonymization systems with a common interface, and their table.
 
 Every kind anonymizes one utterance, or a long recording window by window. A kind is one class of this module
 and one entry in :data:`KINDS`.

@@ -74,7 +74,7 @@ def run(context: StageContext) -> None:
 
 
 class _Voices:
-    """What the rule of the target looks at; for a target of a speaker, the same for all of the utterances."""
+    """Inputs of the target rule; where a speaker has one target, the same for all of the utterances."""
 
     def __init__(self, anonymizer: Anonymizer, split: Split) -> None:
         self._anonymizer, self._split = anonymizer, split

@@ -53,7 +53,7 @@ class Share:
         return f"{self.number}-of-{self.count}"
 
     def of(self, sizes: Mapping[str, int], where: str) -> frozenset[str]:
-        """Return the items that are this share's: disjoint, and everything between all of them.
+        """Return the items of this share; the shares are disjoint and hold every item together.
 
         The largest item first, each to the share that has least so far, ties by id and number, whatever
         order the items come in: no two shares differ by more than the largest item.

@@ -60,7 +60,7 @@ def gather_stage(
 
 
 def _in_order(stage: str, key: str, folders: Sequence[Path], count: int) -> list[Path]:
-    """Return the shares by number after holding them against each other."""
+    """Return the shares by number, after checking that they are complete and of one run."""
     found: dict[int, tuple[Path, dict[str, Any]]] = {}
     for folder in folders:
         done = require_done(folder, "shares")
@@ -170,7 +170,7 @@ def _gather_samples(folders: Sequence[Path], target: Path) -> None:
 
 
 def _gather_scores(parts: Sequence[Path], outputs: Mapping[str, Path]) -> None:
-    """Gather ``ATTACKER/SCENARIO/``; a scenario is in one share, whoever attacks in it."""
+    """Gather ``ATTACKER/SCENARIO/``; a scenario is in one share, with all its attackers."""
     folders = [part / "scores" for part in parts]
     for number, scenario in _places(folders, "scenario"):
         found = sorted(folders[number].glob(f"*/{scenario}"))

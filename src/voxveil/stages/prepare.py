@@ -98,7 +98,7 @@ class _Tally:
 
 @dataclass
 class _Facts:
-    """What became of the clips of one side (public or private)."""
+    """Facts of one side (public or private): splits, skipped clips, flags, digests."""
 
     splits: dict[str, Any] = field(default_factory=dict)
     skipped: list[dict[str, str]] = field(default_factory=list)
@@ -150,8 +150,8 @@ def _utility(source: Source, params: PrepareParams, others: Sequence[str]) -> li
     for name in names:
         if name in others:
             raise InputError(
-                f"prepare.utility_subsets: {name!r} is also among the public or private subsets;"
-                " what is attacked is transcribed anyway"
+                f"prepare.utility_subsets: {name!r} is also among the public or private subsets; allowed:"
+                " subsets of no other use (private speech is transcribed anyway)"
             )
     clips_of(source, listed(params.machine_transcripts), "prepare.machine_transcripts")
     return clips_of(source, names, "prepare.utility_subsets") if names else []
@@ -278,7 +278,9 @@ def _note(facts: _Facts, clip: Clip, result: Prepared) -> None:
 
 def _count(facts: _Facts, name: str, tally: _Tally, clips: int) -> None:
     if not tally.utterances:
-        raise InputError(f"prepare: no usable utterance is left in split {name} (of {clips})")
+        raise InputError(
+            f"prepare: no usable utterance is left in split {name} (of {clips}), at least one must be"
+        )
     unvoiced = {speaker for speaker, frames in tally.voiced.items() if frames == 0}
     facts.unvoiced = sorted({*facts.unvoiced, *unvoiced})
     sexes = Counter(tally.sexes.values())

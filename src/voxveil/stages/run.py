@@ -1,4 +1,4 @@
-"""Run one stage: check what it is given, let it write, put its outputs into place whole."""
+"""Run of one stage: check of inputs and parameters, the stage itself, atomic replacement of its outputs."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def run_stage(
         inputs: Folder of each declared input.
         outputs: Folder of each declared output; replaced whole.
         key: System or variant, where the stage has one.
-        digests: Digest an input must have, where the caller was told one.
-        training: Fingerprint of each training behind the inputs, where the caller was told them.
+        digests: Digest an input must have, where the caller knows one.
+        training: Fingerprint of each training behind the inputs, where the caller knows them.
 
     Raises:
         VoxveilError: Nothing was written.
@@ -116,7 +116,7 @@ def run_share(
         output: Folder of the share; replaced whole.
         share: Which share.
         key: System.
-        digests: Digest an input must have, where the caller was told one.
+        digests: Digest an input must have, where the caller knows one.
 
     Raises:
         VoxveilError: Nothing was written.
@@ -217,7 +217,9 @@ def _check_ports(spec: StageSpec, flag: str, ports: tuple[Port, ...], given: Map
     _check_names(spec, flag, given, names)
     for name in names:
         if name not in given:
-            raise InputError(f"stage {spec.command}: {flag} {name}=PATH is missing")
+            raise InputError(
+                f"stage {spec.command}: {flag} {name}=PATH is missing; it needs: {', '.join(names)}"
+            )
 
 
 def stage_keys(spec: StageSpec, params: Params) -> list[str]:
@@ -243,7 +245,7 @@ def _check_key(spec: StageSpec, key: str, params: Params) -> None:
 
 
 def _check_outputs(spec: StageSpec, outputs: Mapping[str, Path]) -> None:
-    """Refuse before any work what could not be put into place after it."""
+    """Raise an error, before any work, for output paths that could not be written after it."""
     seen: dict[Path, str] = {}
     for port in spec.outputs:
         path = Path(outputs[port.name])
@@ -292,7 +294,7 @@ def made_for(port: Port, params: Params, key: str) -> str | None:
 
 
 def _check_origin(port: Port, done: Done, path: Path, key: str | None) -> None:
-    """Refuse the output of another stage, system or variant: its numbers would carry a false name."""
+    """Raise an error for the output of another stage, system or variant: results would carry a wrong name."""
     got = f"{done.stage}[{done.key}]" if done.key else done.stage
     wanted = f"{port.made_by}[{key}]" if key else port.made_by
     if got != wanted or (done.output and port.output and done.output != port.output):

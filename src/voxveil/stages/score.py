@@ -69,12 +69,12 @@ def run(context: StageContext) -> None:
 
 
 def _own(context: StageContext, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios of this share; the last two, which embed the same speech alike, part last."""
+    """Return the scenarios of this share; the last two embed the same speech, so they share a pod longest."""
     share, names = context.share, [scenario.name for scenario in scenarios]
     if share.count > len(scenarios):
         raise ParamsError(
             f"cluster.score_shards: got {share.count}, but system {context.key} is attacked in"
-            f" {len(scenarios)} scenarios ({', '.join(names)}), which are not divided further"
+            f" {len(scenarios)} scenarios ({', '.join(names)}), so it must be at most {len(scenarios)}"
         )
     chosen = [
         scenario

@@ -1,4 +1,4 @@
-"""Train the attackers on the attacker split as the attacked system renders it.
+"""Stage train_attacker: train the attackers on the attacker split, anonymized by the attacked system.
 
 Each kind of ``train_attacker.kinds`` lies in a folder of its own below the model (``KIND/``, further
 seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
@@ -53,7 +53,7 @@ def run(context: StageContext) -> None:
 
 
 def _numbers(key: str, trained: dict[str, TrainedAttacker]) -> dict[str, float]:
-    """Return accuracy and loss by name; those of the first kind without its name, as ever."""
+    """Return accuracy and loss by name; names of the first kind do not hold its kind."""
     numbers = {}
     for index, (kind, result) in enumerate(trained.items()):
         where = f"train_attacker/{key}" if index == 0 else f"train_attacker/{key}/{kind}"

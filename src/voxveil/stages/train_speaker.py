@@ -1,4 +1,4 @@
-"""Train the speaker encoder on the extractor split and build the public pool of targets."""
+"""Stage train_speaker: train the speaker encoder and build the public pool of target voices."""
 
 from __future__ import annotations
 

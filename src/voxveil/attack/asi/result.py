@@ -38,7 +38,7 @@ class AsiResult:
 
     @property
     def speakers(self) -> int:
-        """S."""
+        """Number of speakers S."""
         return len(self.speaker_trials)
 
     @property
@@ -58,7 +58,7 @@ class AsiResult:
 
     @property
     def chance(self) -> float:
-        """1/S."""
+        """Accuracy of a guess, 1/S."""
         return 1.0 / self.speakers
 
     @property

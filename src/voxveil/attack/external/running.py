@@ -45,7 +45,7 @@ _STATES = ("original", "anonymized")
 
 
 def scenario_names(test: TestSet) -> tuple[str, ...]:
-    """Return the scenarios that a test set has the speech for, from OO to AA."""
+    """Return the scenarios that the speech of a test set allows, from OO to AA."""
     if test.original_train is None:
         return ("semi_informed",)
     if test.original is None:
