@@ -72,7 +72,7 @@ def read_kaldi(folder: Path, roots: Sequence[Path] = ()) -> FileSource:
     if not clips:
         raise InputError(f"{folder / 'wav.scp'}: has no utterances, at least one is needed")
     ordered = check_clips(clips, str(folder))
-    return FileSource(folder.resolve().name, ordered, shards=shards)
+    return FileSource(folder, ordered, shards)
 
 
 def audio_source(folder: Path, source: str, where: str) -> Path:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -98,19 +99,45 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class FileSource:
-    """A corpus of audio files.
+    """A corpus of audio files; it can be prepared, and attacked as it is.
 
     Attributes:
-        name: Name in reports.
+        folder: Folder of the corpus.
         clips: All clips, sorted by id.
-        synthetic: True for synthetic speech.
         shards: Reader of the tar shards, where some or all clips lie in such.
     """
 
-    name: str
+    folder: Path
     clips: tuple[Clip, ...]
-    synthetic: bool = False
     shards: ShardReader | None = None
+
+    synthetic = False
+
+    @property
+    def name(self) -> str:
+        """Name in reports."""
+        return self.folder.resolve().name
+
+    @cached_property
+    def _by_id(self) -> dict[str, Clip]:
+        return {clip.id: clip for clip in self.clips}
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Speaker ids, sorted."""
+        return tuple(sorted({clip.speaker for clip in self.clips}))
+
+    def __iter__(self) -> Iterator[Clip]:
+        return iter(self.clips)
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._by_id
+
+    def audio(self, item: str) -> NDArray[np.float32]:
+        """Return (samples,) float32 at 16 kHz of an utterance."""
+        if item not in self._by_id:
+            raise InputError(f"utterance {item}: not in {self.folder}")
+        return self.read(self._by_id[item]).audio
 
     def read(self, clip: Clip) -> Reading:
         """Read the clip's file by the rules of :mod:`voxveil.audio.files`; silence is refused."""

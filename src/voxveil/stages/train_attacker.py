@@ -6,7 +6,7 @@ seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
 
 from __future__ import annotations
 
-from voxveil.attack.attackers.interface import TrainedAttacker
+from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup
 from voxveil.attack.attackers.registry import attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.attack.fusion import fuse_attackers, hold_out
 from voxveil.corpus.split import Speech, Split
@@ -32,16 +32,9 @@ def run(context: StageContext) -> None:
     for kind in kinds:
         for number in seeds_of(kind, params.seeds):
             name = attacker_folder(kind, number)
-            trained = train_attacker(
-                kind,
-                speech,
-                params,
-                training=context.system.state,
-                seed=seed,
-                number=number,
-                checkpoints=context.checkpoints / name,
-                sink=context.sink if (kind, number) == (kinds[0], 1) else None,
-            )
+            sink = context.sink if (kind, number) == (kinds[0], 1) else None
+            setup = TrainingSetup(params, context.system.state, seed, context.checkpoints / name, sink)
+            trained = train_attacker(kind, speech, setup, number)
             (folder / name).mkdir()
             trained.attacker.save(folder / name)
             write_curve(folder / name, trained.curve or _NO_CURVE)

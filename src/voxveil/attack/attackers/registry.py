@@ -7,7 +7,7 @@ kind lie beside it (``ecapa``, ``ecapa.seed2``); the strongest counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,10 @@ from voxveil.attack.attackers.interface import Attacker, TrainedAttacker, Traini
 from voxveil.attack.attackers.prosody import Prosody
 from voxveil.attack.wavlm import WavLMStatistics
 from voxveil.config.fields import listed
-from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.runtime.seeding import stream_seed
-from voxveil.training.loop import CurveSink
 
 __all__ = [
     "KINDS",
@@ -108,31 +106,18 @@ def listed_kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
-def train_attacker(
-    kind: str,
-    speech: Speech,
-    params: TrainAttackerParams,
-    *,
-    training: str,
-    seed: int,
-    number: int = 1,
-    checkpoints: Path | None = None,
-    sink: CurveSink | None = None,
-) -> TrainedAttacker:
+def train_attacker(kind: str, speech: Speech, setup: TrainingSetup, number: int = 1) -> TrainedAttacker:
     """Train an attacker on public speech.
 
     Args:
         kind: One of :data:`KINDS`.
         speech: Speech of public speakers, at least 2.
-        params: Sizes, steps and augmentation.
-        training: State of that speech, ``original`` or ``anonymized``.
-        seed: The run's seed.
-        number: Which of several seeds, from 1; the first is the run's own.
-        checkpoints: Where to resume from and save to; nothing else may lie there.
-        sink: Receives each point of the curve, where there is one.
+        setup: How to train it, with the run's seed.
+        number: Number of the seed, from 1; the first is the run's own.
     """
-    seed = seed if number == 1 else stream_seed(seed, "attacker seed", number) % 2**63
-    return KINDS[kind].train(speech, TrainingSetup(params, training, seed, checkpoints, sink))
+    if number > 1:
+        setup = replace(setup, seed=stream_seed(setup.seed, "attacker seed", number) % 2**63)
+    return KINDS[kind].train(speech, setup)
 
 
 def load_attacker(folder: Path) -> Attacker:
@@ -145,7 +130,7 @@ def load_attacker(folder: Path) -> Attacker:
     content = read_json(path)
     kind = content.get("attacker") if isinstance(content, dict) else None
     if kind not in KINDS or not isinstance(content.get("speakers"), list):
-        raise InputError(f"{path}: not an attacker, its kind is {kind!r}; allowed: {', '.join(KINDS)}")
+        raise InputError(f"{path}: not an attacker, its kind is {kind!r}; kinds: {', '.join(KINDS)}")
     if content.get("training") not in ("original", "anonymized"):
         raise InputError(f"{path}: training must be original or anonymized, got {content.get('training')!r}")
     return KINDS[str(kind)].load(Path(folder), content)

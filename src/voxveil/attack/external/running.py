@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from voxveil import __version__
-from voxveil.attack.attackers.interface import Attacker
+from voxveil.attack.attackers.interface import Attacker, TrainingSetup
 from voxveil.attack.attackers.registry import attacker_folder, load_attacker, seeds_of, train_attacker
 from voxveil.attack.external.speech import TestSet, speech_digest
 from voxveil.attack.fusion import FUSION, Fusion, fuse_attackers, hold_out
@@ -143,14 +143,9 @@ class Attack:
         if not has_stamp(folder, stamp):
             speech, _ = self._parts(state)
             print(f"{kind}: training on {state} speech of {len(speech.speakers)} speakers, seed {number}")
+            checkpoints = self.out / "attackers" / f".checkpoints-{mark[:16]}"
             trained = train_attacker(
-                kind,
-                speech,
-                self.params,
-                training=state,
-                seed=self.seed,
-                number=number,
-                checkpoints=self.out / "attackers" / f".checkpoints-{mark[:16]}",
+                kind, speech, TrainingSetup(self.params, state, self.seed, checkpoints), number
             )
             with whole_directory(folder) as partial:
                 trained.attacker.save(partial)
