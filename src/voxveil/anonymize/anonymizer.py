@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.anonymize.bundle import Bundle, read_bundle
-from voxveil.anonymize.systems import Anonymized, Recording, load_system
+from voxveil.anonymize.systems import Anonymized, SpeechInput, load_system
 from voxveil.audio.frames import frame_count
 from voxveil.audio.loudness import to_loudness
 from voxveil.audio.streamed import SlidingAudio
@@ -86,7 +86,7 @@ class Anonymizer:
             InputError: No samples, another shape, NaN or infinity; nothing was released.
         """
         chooser = np.random.default_rng(secrets.randbits(256)) if rng is None else rng
-        return self._anonymize(Recording(audio, f0, source, name), chooser, SystemNoise())
+        return self._anonymize(SpeechInput(audio, f0, source, name), chooser, SystemNoise())
 
     def source_of(self, audio: Array, sex: str = "", name: str = "recording") -> Source:
         """Return the input of the target rule: the sex, and the voice where the rule needs it."""
@@ -115,7 +115,7 @@ class Anonymizer:
         system = self.bundle.system
         noise = PublicNoise(seed, "anonymize", system, "public", utterance)
         chooser = self.target_stream(seed, utterance, speaker)
-        return self._anonymize(Recording(audio, f0, source, utterance), chooser, noise)
+        return self._anonymize(SpeechInput(audio, f0, source, utterance), chooser, noise)
 
     def anonymize_windows(
         self,
@@ -171,7 +171,7 @@ class Anonymizer:
                 f" anonymized ({len(both)} in all); nothing was released"
             )
 
-    def _anonymize(self, recording: Recording, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+    def _anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
         audio, name = recording.audio, recording.name
         if audio.ndim != 1 or len(audio) == 0:
             raise InputError(f"{name}: audio must be (samples,) with at least 1, got shape {audio.shape}")

@@ -23,7 +23,7 @@ from voxveil.privacy import Loss, NoiseSource, SystemNoise
 from voxveil.privacy.loss_rule import utterance_total
 from voxveil.runtime.errors import InputError
 
-__all__ = ["KINDS", "Anonymized", "Recording", "SpeechSystem", "load_system"]
+__all__ = ["KINDS", "Anonymized", "SpeechInput", "SpeechSystem", "load_system"]
 
 Array = NDArray[np.float32]
 #: Transforms (n,) audio and its (K,) F0, None where it was not tracked, to (n,) audio.
@@ -36,7 +36,7 @@ _SIGNAL_CONTEXT = 4
 
 
 @dataclass(frozen=True)
-class Recording:
+class SpeechInput:
     """One utterance to anonymize.
 
     Attributes:
@@ -87,7 +87,7 @@ class SpeechSystem(ABC):
         self.bundle = bundle
 
     @abstractmethod
-    def anonymize(self, recording: Recording, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
         """Anonymize one utterance; its loudness is not yet set.
 
         Args:
@@ -135,7 +135,7 @@ class _Processing(SpeechSystem):
     def transform(self, rng: np.random.Generator) -> Transform:
         """Return the transformation for one recording; ``rng`` draws its settings."""
 
-    def anonymize(self, recording: Recording, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
         frames, rule = frame_count(len(recording.audio)), self.bundle.rule
         audio = self.transform(rng)(recording.audio, recording.f0)
         return Anonymized(audio, rule.losses(frames), rule.vectors(frames))
@@ -227,7 +227,7 @@ class SynthesizedSystem(SpeechSystem):
         members, rule = self.bundle.target_members, self.bundle.target
         return select_target(self._pool, rng, members, rule, source or Source())
 
-    def anonymize(self, recording: Recording, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
         """Release pitch and content of the utterance and speak them; only Released values reach synthesis."""
         audio, f0, source = recording.audio, recording.f0, recording.source
         if f0 is None:

@@ -113,8 +113,7 @@ def _places(folders: Sequence[Path], what: str) -> _Order:
                 )
             if type(position) is not int or position in order:
                 raise InputError(
-                    f"{what} {item}: position {position!r} is not a whole number, or that of {what}"
-                    f" {order.get(position, (0, 'none'))[1]} as well"
+                    f"{what} {item}: position {position!r} must be a whole number that no other {what} has"
                 )
             holders[item] = number
             order[position] = (number, item)
