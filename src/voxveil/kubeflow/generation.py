@@ -1,19 +1,27 @@
-"""Generation of the stages' Kubeflow components from the table of stages.
+"""Generation of everything that repeats the table of stages, from that table.
 
-``make generate`` runs this module in the root of a checkout. It writes ``components/STAGE/component.py`` for
-every stage of :data:`voxveil.stages.registry.STAGES`. The components of pipeline steps are written by hand,
-because their parameters have no table that gives an order.
+``make generate`` runs this module in the root of a checkout. For every stage it writes
+``components/STAGE/component.py``. For every stage and step it writes the generated parts of ``README.md`` and
+``resources.yaml`` of the component, and leaves what people wrote there. It writes the lists of stages in the
+network policies, the table of permissions in ``infra/README.md``, and the tables of ``docs/costs.md`` from
+``docs/costs.yaml``. The components of pipeline steps are written by hand.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from voxveil.kubeflow.costs import costs_tables
+from voxveil.kubeflow.documents import permissions, policy_values, readme, resources_text, with_block
 from voxveil.kubeflow.ends import files_artifact
+from voxveil.kubeflow.steps.registry import STEPS
 from voxveil.runtime.atomic import write_text
+from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES, StageSpec
 
-__all__ = ["component_source", "generate"]
+__all__ = ["component_source", "generate", "generated_files"]
 
 _TEMPLATE = '''"""The stage {command} as a Kubeflow component."""
 
@@ -54,15 +62,46 @@ def component_source(spec: StageSpec) -> str:
     )
 
 
+def generated_files(root: Path) -> Mapping[Path, str]:
+    """Return the text of every generated file of the checkout at ``root``.
+
+    What people wrote in such a file stays as it is.
+
+    Raises:
+        InputError: A file lacks the markers between which its generated part stands.
+    """
+    files: dict[Path, str] = {}
+    for spec in (*STAGES, *STEPS):
+        folder = root / "components" / spec.name
+        if spec in STAGES:
+            files[folder / "component.py"] = component_source(spec)
+        files[folder / "README.md"] = readme(spec, _text(folder / "README.md"))
+        files[folder / "resources.yaml"] = resources_text(spec, _text(folder / "resources.yaml"))
+    network, explained, costs = (
+        root / name for name in ("infra/base/pipelines/network.yaml", "infra/README.md", "docs/costs.md")
+    )
+    files[network] = _text(network)
+    for service in ("mlflow", "https"):
+        files[network] = with_block(files[network], service, policy_values(service))
+    files[explained] = with_block(_text(explained), "permissions", permissions())
+    files[costs] = _text(costs)
+    for name, table in costs_tables(_text(root / "docs/costs.yaml")).items():
+        files[costs] = with_block(files[costs], name, table)
+    return files
+
+
 def generate(root: Path) -> list[Path]:
     """Write every generated file of the checkout at ``root``, and return their paths."""
-    paths = []
-    for spec in STAGES:
-        path = root / "components" / spec.name / "component.py"
+    files = generated_files(root)
+    for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, component_source(spec))
-        paths.append(path)
-    return paths
+        write_text(path, text)
+    return list(files)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file; empty where there is none yet."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _inputs(spec: StageSpec) -> list[str]:
@@ -73,16 +112,11 @@ def _inputs(spec: StageSpec) -> list[str]:
             arguments.append(f"{port.name}: list[str]")
         else:
             arguments += [f"{port.name}: Input[{port.kind}]", f"{port.name}_digest: str"]
-    if spec.name == "report":
-        # The report links the trainings' runs in MLflow and the location of the scores.
-        arguments += ["training: list[str]", "scores: list[str]"]
-    return arguments
+    return [*arguments, *(f"{name}: list[str]" for name, _ in spec.collects)]
 
 
 def _outputs(spec: StageSpec) -> list[str]:
     """Return the arguments of a component that are outputs."""
-    # What the report collects from every system is also given as a location.
-    located = {port.name for other in STAGES for port in other.inputs if port.many} | {"scores"}
     arguments = []
     for port in spec.outputs:
         arguments.append(f"{port.name}: Output[{port.kind}]")
@@ -91,7 +125,7 @@ def _outputs(spec: StageSpec) -> list[str]:
         if port.copy_of:
             continue
         arguments.append(f"{port.name}_digest: dsl.OutputPath(str)")
-        if port.name in located and spec.keyed == "system":
+        if port.located:
             arguments.append(f"{port.name}_location: dsl.OutputPath(str)")
     return [*arguments, *(["fingerprint: dsl.OutputPath(str)"] if spec.trains else [])]
 
@@ -101,5 +135,15 @@ def _words(text: str) -> set[str]:
     return set("".join(letter if letter.isalnum() or letter == "_" else " " for letter in text).split())
 
 
+def main() -> int:
+    """Generate in the present folder; 2 and one line where a file cannot be generated."""
+    try:
+        generate(Path.cwd())
+    except InputError as error:
+        print(f"generate: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == "__main__":
-    generate(Path.cwd())
+    sys.exit(main())

@@ -1,12 +1,13 @@
 """The one table of stages: name, key, inputs, outputs and what they need.
 
-dvc.yaml, the command line, the Kubeflow components and the docs are held against this
-table by tests/unit/test_consistency.py.
+The command line, the pods of Kubeflow and the tests read this table. The Kubeflow components, their
+documents, the network policies and the tables of costs are generated from it (``make generate``, which runs
+:mod:`voxveil.kubeflow.generation`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from voxveil.runtime.errors import InputError
@@ -17,6 +18,7 @@ Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
 Keyed = Literal["", "system", "pitch_variant", "content_variant"]
 MadeFor = Literal["", "key", "pitch", "content", "recognizer", "original"]
 Secrecy = Literal["public", "private", "released"]
+Service = Literal["mlflow", "store", "ledger", "webhook", "https"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Port:
         shares: The folder holds one finished output per share of one stage's work (fan-in).
         copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
             (``{key}`` stands for the stage's key).
+        located: For an output: Kubeflow also hands it on as a text ``KEY URI DIGEST``, which others collect.
+        holds: For an output: what is in it, for the component's document.
     """
 
     name: str
@@ -46,11 +50,31 @@ class Port:
     many: bool = False
     shares: bool = False
     copy_of: str = ""
+    located: bool = False
+    holds: str = ""
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """What a stage reads, writes and needs; ``shared``: several pods can each do a share of its work."""
+    """What a stage reads, writes and needs.
+
+    Attributes:
+        name: Stem of its module, component and section of parameters.
+        help: What it does, in a few words without a full stop.
+        inputs: What it reads.
+        outputs: What it writes.
+        keyed: What one run of it is for; empty where it runs once.
+        sections: Sections of the parameters that it reads beside ``base``.
+        packages: Code that it depends on, below ``src/voxveil``.
+        torch: Whether it needs PyTorch.
+        gpu: Whether its pod has a GPU.
+        cacheable: Whether Kubeflow may take its outputs from the cache; not where it draws noise or attacks.
+        shared: Whether several pods can each do a share of its work.
+        services: What its pod may use: the MLflow server, the S3 store, the register of releases, the
+            webhook, or HTTPS to anywhere. That a training uses MLflow, and that what collects from several
+            tasks uses the store, is implied.
+        collects: Lists of texts that Kubeflow hands to it beside its inputs, with what each holds.
+    """
 
     name: str
     help: str
@@ -63,6 +87,8 @@ class StageSpec:
     gpu: bool = False
     cacheable: bool = True
     shared: bool = False
+    services: tuple[Service, ...] = ()
+    collects: tuple[tuple[str, str], ...] = ()
 
     @property
     def command(self) -> str:
@@ -74,15 +100,33 @@ class StageSpec:
         """Whether the stage has a training curve."""
         return any(port.name == "curve" for port in self.outputs)
 
+    def uses(self, service: Service) -> bool:
+        """Whether its pod may use a service."""
+        collecting = any(port.many or port.shares for port in self.inputs)
+        implied = {"mlflow": self.trains, "store": collecting}
+        return service in self.services or implied.get(service, False)
+
 
 _PUBLIC = Port("public", "Dataset", made_by="prepare", output="public")
 _PRIVATE = Port("private", "Dataset", "private", made_by="prepare", output="private")
 _RELEASED = Port("released", "Dataset", "released", made_by="anonymize", made_for="key", output="released")
-_TRAINED = (
-    Port("model", "Model"),
-    Port("metrics", "Metrics", copy_of="model/metrics.json"),
-    Port("curve", "Dataset", copy_of="model/curve.csv"),
-)
+
+
+def _trained(model: str) -> tuple[Port, ...]:
+    """Return the outputs of a training, of which the first holds ``model``."""
+    return (
+        Port("model", "Model", holds=model),
+        Port(
+            "metrics",
+            "Metrics",
+            copy_of="model/metrics.json",
+            holds="flat numbers of the training, shown on Kubeflow's page",
+        ),
+        Port("curve", "Dataset", copy_of="model/curve.csv", holds="training curve (step, loss)"),
+    )
+
+
+_TRAINED = _trained("model.safetensors, model.json, curve.csv, metrics.json")
 _COMMON = (
     "runtime",
     "config",
@@ -99,7 +143,14 @@ STAGES: tuple[StageSpec, ...] = (
         "prepare",
         "read or speak the corpus, split it, track F0, draw trials",
         (),
-        (_PUBLIC, _PRIVATE),
+        (
+            replace(
+                _PUBLIC,
+                holds="splits `extractor`, `synthesis`, `pool`, `attacker` (audio and F0 shards, tables) and"
+                " corpus.json",
+            ),
+            replace(_PRIVATE, holds="the speakers to be protected: their split, trial lists, corpus.json"),
+        ),
         sections=("prepare",),
         packages=(
             *_COMMON,
@@ -182,7 +233,7 @@ STAGES: tuple[StageSpec, ...] = (
             Port("vocoder", "Model", made_by="train_vocoder"),
             Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
-        (Port("model", "Model"),),
+        (Port("model", "Model", holds="bundle.json, safetensors, pool.npz, SHA256SUMS"),),
         keyed="system",
         sections=("bundle",),
         packages=(*_COMMON, "privacy", "features/speaker", "anonymize/bundle.py"),
@@ -192,9 +243,14 @@ STAGES: tuple[StageSpec, ...] = (
         "release anonymized speech of the private speakers and the attacker's training set",
         (Port("model", "Model", made_by="bundle", made_for="key"), _PUBLIC, _PRIVATE),
         (
-            Port("attacker", "Dataset"),
-            Port("released", "Dataset", "released"),
-            Port("samples", "Dataset"),
+            Port("attacker", "Dataset", holds="the attacker's training set, anonymized with the same policy"),
+            Port(
+                "released",
+                "Dataset",
+                "released",
+                holds="anonymized speech (FLAC shards, tables) and ledger.json",
+            ),
+            Port("samples", "Dataset", located=True, holds="up to three public pairs to listen to"),
         ),
         keyed="system",
         sections=("anonymize",),
@@ -214,12 +270,13 @@ STAGES: tuple[StageSpec, ...] = (
         gpu=True,
         cacheable=False,
         shared=True,
+        services=("ledger", "store"),
     ),
     StageSpec(
         "train_attacker",
         "train the attackers on anonymized public speech",
         (Port("attacker", "Dataset", made_by="anonymize", made_for="key", output="attacker"),),
-        _TRAINED,
+        _trained("a folder for each attacker; curve.csv, metrics.json, fusion.json"),
         keyed="system",
         sections=("train_attacker",),
         packages=(*_TRAIN, "features/speaker", "attack"),
@@ -236,7 +293,15 @@ STAGES: tuple[StageSpec, ...] = (
             _RELEASED,
             _PRIVATE,
         ),
-        (Port("scores", "Dataset", "private"),),
+        (
+            Port(
+                "scores",
+                "Dataset",
+                "private",
+                located=True,
+                holds="scores.txt, trials.txt and rank.npz per attacker and scenario",
+            ),
+        ),
         keyed="system",
         sections=("score",),
         packages=(
@@ -260,7 +325,7 @@ STAGES: tuple[StageSpec, ...] = (
         "transcribe",
         "recognize the released speech and count errors",
         (Port("recognizer", "Model", made_by="train_content", made_for="recognizer"), _RELEASED, _PRIVATE),
-        (Port("transcripts", "Dataset", "private"),),
+        (Port("transcripts", "Dataset", "private", holds="recognized phones and error rate"),),
         keyed="system",
         sections=("transcribe",),
         packages=(
@@ -288,7 +353,17 @@ STAGES: tuple[StageSpec, ...] = (
             Port("transcripts", "Dataset", "private", made_by="transcribe", made_for="key"),
             _RELEASED,
         ),
-        (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
+        (
+            Port(
+                "metrics", "Metrics", located=True, holds="full JSON per attacker and scenario, summary.json"
+            ),
+            Port(
+                "flat",
+                "Metrics",
+                copy_of="metrics/{key}.metrics.json",
+                holds="flat numbers under their MLflow names, shown on Kubeflow's page",
+            ),
+        ),
         keyed="system",
         sections=("evaluate",),
         packages=(*_COMMON, "metrics", "privacy"),
@@ -301,10 +376,22 @@ STAGES: tuple[StageSpec, ...] = (
             Port("metrics", "Metrics", made_by="evaluate", made_for="key", many=True),
             Port("samples", "Dataset", made_by="anonymize", made_for="key", output="samples", many=True),
         ),
-        (Port("report", "HTML"),),
+        (Port("report", "HTML", holds="the page, its figures and results.json"),),
         sections=("report", "systems"),
         packages=(*_COMMON, "metrics", "results", "tracking", *_AUDIO_IO),
         cacheable=False,
+        services=("mlflow",),
+        collects=(
+            (
+                "training",
+                "`TRAINING FINGERPRINT` of every training: their runs in MLflow are linked to this one",
+            ),
+            (
+                "scores",
+                "`SYSTEM URI DIGEST` of every system's scores: never read, only left in MLflow for"
+                " `voxveil pipeline fetch`",
+            ),
+        ),
     ),
 )
 
