@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.costs import costs_tables
 from voxveil.kubeflow.documents import resources_text, with_block
+from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source, generate, generated_files
 from voxveil.kubeflow.resources import load_resources
 from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
