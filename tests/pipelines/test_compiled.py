@@ -98,8 +98,8 @@ def test_every_system_and_variant_has_its_tasks(scale: str, pipeline: Pipeline, 
     keys = {
         "": [""],
         "system": list(params.systems),
-        "pitch_variant": list(params.train_pitch.variants),
-        "content_variant": list(params.train_content.variants),
+        "pitch_variant": list(params.pitch_variants),
+        "content_variant": list(params.content_variants),
     }
     expected = {f"{spec.name} {key}".strip() for spec in STAGES for key in keys[spec.keyed]}
     assert {task.title for task in pipeline.tasks} == expected

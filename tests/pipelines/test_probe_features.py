@@ -225,7 +225,7 @@ def test_a_model_of_another_variant_and_a_draw_that_is_none_are_refused(
         ("contour-10", "1", r"needed is that of train_pitch\[contour-10\]"),
         ("plain", "one", "parameter draw must be a whole number, got 'one'"),
         ("plain", "0", "must be at least 1, got 0"),
-        ("other", "1", "train_pitch.variants: no variant 'other'; known: plain, contour-10"),
+        ("other", "1", "pitch_variants: no variant 'other'; known: plain, contour-10"),
     ):
         given = {"params": params, "key": key, "draw": draw, **digests}
         call = json.dumps(messages.message("probe_pitch", tmp_path / "out", given, artifacts))

@@ -39,13 +39,13 @@ def tiny(root: Path) -> Params:
 def changed(root: Path) -> Params:
     """Another seed and epsilon, stages in shares; hardly trained, for it is equality that is looked at."""
     params = tiny(root)
-    pitch = params.train_pitch.variants
+    pitch = params.pitch_variants
     variants = {**pitch, "dp": dataclasses.replace(pitch["dp"], epsilon=5.0)}
     sections = {name: dataclasses.replace(getattr(params, name), steps=10) for name in _TRAINED}
-    sections["train_pitch"] = dataclasses.replace(sections["train_pitch"], variants=variants)
     return dataclasses.replace(
         params,
         base=dataclasses.replace(params.base, seed=23),
+        pitch_variants=variants,
         cluster=dataclasses.replace(params.cluster, anonymize_shards=2, score_shards=2),
         **sections,
     )

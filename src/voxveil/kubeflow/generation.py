@@ -1,6 +1,6 @@
 """Generation of everything that repeats the table of stages, from that table.
 
-``make generate`` runs this module in the root of a checkout. For every stage it writes
+``make generate`` runs this module in the root of a checkout. It writes dvc.yaml. For every stage it writes
 ``components/STAGE/component.py``. For every stage and step it writes the generated parts of ``README.md`` and
 ``resources.yaml`` of the component, and leaves what people wrote there. It writes the lists of stages in the
 network policies, the table of permissions in ``infra/README.md``, and the tables of ``docs/costs.md`` from
@@ -19,6 +19,7 @@ from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.steps.registry import STEPS
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.errors import InputError
+from voxveil.stages.dvc_pipeline import dvc_yaml
 from voxveil.stages.registry import STAGES, StageSpec
 
 __all__ = ["component_source", "generate", "generated_files"]
@@ -70,7 +71,7 @@ def generated_files(root: Path) -> Mapping[Path, str]:
     Raises:
         InputError: A file lacks the markers between which its generated part stands.
     """
-    files: dict[Path, str] = {}
+    files = {root / "dvc.yaml": dvc_yaml()}
     for spec in (*STAGES, *STEPS):
         folder = root / "components" / spec.name
         if spec in STAGES:

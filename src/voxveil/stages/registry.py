@@ -1,8 +1,8 @@
 """The one table of stages: name, key, inputs, outputs and what they need.
 
-The command line, the pods of Kubeflow and the tests read this table. The Kubeflow components, their
-documents, the network policies and the tables of costs are generated from it (``make generate``, which runs
-:mod:`voxveil.kubeflow.generation`).
+The command line, the pods of Kubeflow and the tests read this table. dvc.yaml, the Kubeflow
+components, their documents, the network policies and the tables of costs are generated from it
+(``make generate``, which runs :mod:`voxveil.kubeflow.generation`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from voxveil.config import Params
 from voxveil.runtime.errors import InputError
 
 __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
@@ -37,6 +38,8 @@ class Port:
         shares: The folder holds one finished output per share of one stage's work (fan-in).
         copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
             (``{key}`` stands for the stage's key).
+        path: For an output: its path in dvc.yaml, where that does not follow from the names of stage, key and
+            port (``${key}`` stands for the stage's key).
         located: For an output: Kubeflow also hands it on as a text ``KEY URI DIGEST``, which others collect.
         holds: For an output: what is in it, for the component's document.
     """
@@ -50,6 +53,7 @@ class Port:
     many: bool = False
     shares: bool = False
     copy_of: str = ""
+    path: str = ""
     located: bool = False
     holds: str = ""
 
@@ -59,17 +63,19 @@ class StageSpec:
     """What a stage reads, writes and needs.
 
     Attributes:
-        name: Stem of its module, component and section of parameters.
-        help: What it does, in a few words without a full stop.
-        inputs: What it reads.
-        outputs: What it writes.
-        keyed: What one run of it is for; empty where it runs once.
-        sections: Sections of the parameters that it reads beside ``base``.
-        packages: Code that it depends on, below ``src/voxveil``.
-        torch: Whether it needs PyTorch.
-        gpu: Whether its pod has a GPU.
-        cacheable: Whether Kubeflow may take its outputs from the cache; not where it draws noise or attacks.
-        shared: Whether several pods can each do a share of its work.
+        name: Stem of its module, component and section.
+        help: What it does, in a line.
+        inputs: Its inputs.
+        outputs: Its outputs.
+        keyed: What it runs for one by one; empty where it runs once.
+        sections: Sections of the parameters that it reads as a whole.
+        packages: Code its results depend on, relative to the package, apart from its module.
+        files: Further files it depends on, as dvc.yaml names them.
+        base: What it reads of section ``base``. The name of the scale is shown in results and decides none.
+        torch: It computes with PyTorch.
+        gpu: It takes a GPU where there is one.
+        cacheable: Kubeflow may take its outputs from an earlier run.
+        shared: Several pods can each do a share of its work.
         services: What its pod may use: the MLflow server, the S3 store, the register of releases, the
             webhook, or HTTPS to anywhere. That a training uses MLflow, and that what collects from several
             tasks uses the store, is implied.
@@ -83,12 +89,23 @@ class StageSpec:
     keyed: Keyed = ""
     sections: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    base: tuple[str, ...] = ("base.seed", "base.threads")
     torch: bool = False
     gpu: bool = False
     cacheable: bool = True
     shared: bool = False
     services: tuple[Service, ...] = ()
     collects: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def table(self) -> str:
+        """Section of the parameters that has a name for each run of the stage; empty where it runs once."""
+        return f"{self.keyed}s" if self.keyed else ""
+
+    def keys(self, params: Params) -> list[str]:
+        """Return the names of the stage's runs; none where it runs once, without a name."""
+        return list(getattr(params, self.table)) if self.table else []
 
     @property
     def command(self) -> str:
@@ -159,6 +176,8 @@ STAGES: tuple[StageSpec, ...] = (
             "features/pitch/yaapt",
             "stages/prepare_pool.py",
         ),
+        # Which version of its source prepare reads is no output of a stage.
+        files=("${prepare.manifest}",),
     ),
     StageSpec(
         "train_pitch",
@@ -233,7 +252,11 @@ STAGES: tuple[StageSpec, ...] = (
             Port("vocoder", "Model", made_by="train_vocoder"),
             Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
-        (Port("model", "Model", holds="bundle.json, safetensors, pool.npz, SHA256SUMS"),),
+        (
+            Port(
+                "model", "Model", path="models/${key}", holds="bundle.json, safetensors, pool.npz, SHA256SUMS"
+            ),
+        ),
         keyed="system",
         sections=("bundle",),
         packages=(*_COMMON, "privacy", "features/speaker", "anonymize/bundle.py"),
@@ -250,7 +273,13 @@ STAGES: tuple[StageSpec, ...] = (
                 "released",
                 holds="anonymized speech (FLAC shards, tables) and ledger.json",
             ),
-            Port("samples", "Dataset", located=True, holds="up to three public pairs to listen to"),
+            Port(
+                "samples",
+                "Dataset",
+                path="outputs/samples/${key}",
+                located=True,
+                holds="up to three public pairs to listen to",
+            ),
         ),
         keyed="system",
         sections=("anonymize",),
@@ -361,11 +390,13 @@ STAGES: tuple[StageSpec, ...] = (
                 "flat",
                 "Metrics",
                 copy_of="metrics/{key}.metrics.json",
+                path="metrics/${key}.metrics.json",
                 holds="flat numbers under their MLflow names, shown on Kubeflow's page",
             ),
         ),
         keyed="system",
         sections=("evaluate",),
+        base=("base",),
         packages=(*_COMMON, "metrics", "privacy"),
         cacheable=False,
     ),
@@ -378,6 +409,7 @@ STAGES: tuple[StageSpec, ...] = (
         ),
         (Port("report", "HTML", holds="the page, its figures and results.json"),),
         sections=("report", "systems"),
+        base=("base",),
         packages=(*_COMMON, "metrics", "results", "tracking", *_AUDIO_IO),
         cacheable=False,
         services=("mlflow",),

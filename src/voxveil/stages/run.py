@@ -167,11 +167,8 @@ def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
     sections = {section: everything[section] for section in ("base", *spec.sections)}
     # The name of the scale decides nothing: what two scales share is the same.
     sections["base"] = {name: value for name, value in sections["base"].items() if name != "scale"}
-    if spec.keyed in ("pitch_variant", "content_variant"):
-        section = sections[spec.name]
-        sections[spec.name] = {**section, "variants": {key: section["variants"][key]}}
-    if spec.keyed == "system":
-        sections["systems"] = {key: everything["systems"][key]}
+    if spec.keyed:
+        sections[spec.table] = {key: everything[spec.table][key]}
     code = code_digests(spec)
     content = json.dumps(
         {"stage": spec.name, "key": key, "params": sections, "inputs": dict(inputs), "code": code},
@@ -226,12 +223,7 @@ def _check_ports(spec: StageSpec, flag: str, ports: tuple[Port, ...], given: Map
 
 
 def _check_key(spec: StageSpec, key: str, params: Params) -> None:
-    known = {
-        "": [],
-        "system": list(params.systems),
-        "pitch_variant": list(params.train_pitch.variants),
-        "content_variant": list(params.train_content.variants),
-    }[spec.keyed]
+    known = spec.keys(params)
     if not spec.keyed and key:
         raise InputError(f"stage {spec.command}: takes no --key, got {key!r}")
     if spec.keyed and not key:

@@ -251,7 +251,7 @@ STEP_READS: Mapping[str, str] = {
     "evaluate_attacks": "the step reads `evaluate.replicates` and `base.seed`",
     "attack_external": "the step reads `train_attacker`, `score.rank_inputs`, `base.seed`, `base.threads`",
     **{
-        f"probe_{kind}": f"the step reads `base`, `asi`, `probe`, `{name}.variants`"
+        f"probe_{kind}": f"the step reads `base`, `asi`, `probe`, `{kind}_variants`"
         for kind, name in PROBED.items()
     },
     "probe_gather": "the step reads the names of the variants and their mechanisms",
