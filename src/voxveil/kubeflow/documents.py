@@ -18,6 +18,9 @@ from voxveil.stages.registry import STAGES, Keyed, MadeFor, Port, Service, Stage
 
 __all__ = ["permissions", "policy_values", "readme", "resources_text", "with_block"]
 
+#: Name, what it is, type, secrecy, content.
+_Row = tuple[str, str, str, str, str]
+
 _KEYS: dict[Keyed, str] = {
     "system": "the system",
     "pitch_variant": "the pitch variant",
@@ -105,11 +108,13 @@ def _table(spec: StageSpec) -> str:
     return "\n\n".join([lines[0], "\n".join([*lines[1:], last])])
 
 
-def _rows(spec: StageSpec) -> list[tuple[str, str, str, str, str]]:
+def _rows(spec: StageSpec) -> list[_Row]:
     """Return name, what it is, type, secrecy and content of every input and output of a component."""
     sections = ", ".join(f"`{name}`" for name in ("base", *spec.sections))
     reads = STEP_READS.get(spec.name, "") if is_step(spec.name) else f"the stage reads {sections}"
-    rows = [("params", "parameter", "STRUCT", "-", f"every parameter{'; ' if reads else ''}{reads}")]
+    rows: list[_Row] = [
+        ("params", "parameter", "STRUCT", "-", f"every parameter{'; ' if reads else ''}{reads}")
+    ]
     if spec.keyed:
         rows.append(("key", "parameter", "STRING", "-", _KEYS[spec.keyed]))
     for name, holds in STEP_PARAMETERS.get(spec.name, {}).items():
@@ -133,18 +138,11 @@ def _rows(spec: StageSpec) -> list[tuple[str, str, str, str, str]]:
     return rows
 
 
-def _output_rows(spec: StageSpec, port: Port) -> list[tuple[str, str, str, str, str]]:
+def _output_rows(spec: StageSpec, port: Port) -> list[_Row]:
     folder = files_artifact(port)
     page = folder != port.name
-    rows = [
-        (
-            port.name,
-            "output",
-            port.kind,
-            port.secrecy,
-            "the page, one self-contained file" if page else port.holds,
-        )
-    ]
+    holds = "the page, one self-contained file" if page else port.holds
+    rows: list[_Row] = [(port.name, "output", port.kind, port.secrecy, holds)]
     if page:
         rows.append((folder, "output", "Dataset", port.secrecy, port.holds))
     if not port.copy_of:

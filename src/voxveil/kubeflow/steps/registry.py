@@ -250,10 +250,7 @@ STEP_READS: Mapping[str, str] = {
     "evaluate_scores": "the step reads `evaluate.replicates` and `base.seed`",
     "evaluate_attacks": "the step reads `evaluate.replicates` and `base.seed`",
     "attack_external": "the step reads `train_attacker`, `score.rank_inputs`, `base.seed`, `base.threads`",
-    **{
-        f"probe_{kind}": f"the step reads `base`, `asi`, `probe`, `{kind}_variants`"
-        for kind, name in PROBED.items()
-    },
+    **{f"probe_{kind}": f"the step reads `base`, `asi`, `probe`, `{kind}_variants`" for kind in PROBED},
     "probe_gather": "the step reads the names of the variants and their mechanisms",
 }
 """What a step does with ``params``; a stage reads the sections that it declares."""
