@@ -34,10 +34,10 @@ _FOR: dict[MadeFor, str] = {
     "original": " for `score.original`",
 }
 _NEW_README = """\
-<!-- generated: head -->
+<!-- generated: head; written by `make generate` from the table of stages -->
 <!-- end: head -->
 
-<!-- generated: table -->
+<!-- generated: table; written by `make generate` from the tables of stages and steps -->
 <!-- end: table -->
 """
 _NEW_RESOURCES = """\
