@@ -14,9 +14,10 @@ from voxveil.kubeflow.steps.registry import (
     spec_of,
 )
 from voxveil.runtime.errors import InputError
+from voxveil.stages.dvc_pipeline import output_path
 from voxveil.stages.registry import STAGES, Keyed, MadeFor, Port, Service, StageSpec
 
-__all__ = ["permissions", "policy_values", "readme", "resources_text", "with_block"]
+__all__ = ["outputs_table", "permissions", "policy_values", "readme", "resources_text", "with_block"]
 
 #: Name, what it is, type, secrecy, content.
 _Row = tuple[str, str, str, str, str]
@@ -194,6 +195,17 @@ def resources_text(spec: StageSpec, text: str) -> str:
 def policy_values(service: Service) -> str:
     """Return the stages and steps that may use a service, as entries of a network policy."""
     return "\n".join(f"          - {name}" for name in _using(service))
+
+
+def outputs_table() -> str:
+    """Return the table of where each stage writes what."""
+    rows = ["| output | what | secrecy |", "|---|---|---|"]
+    for spec in STAGES:
+        for port in spec.outputs:
+            if not port.copy_of:
+                path = output_path(spec, port).replace("${key}", _place_of(spec))
+                rows.append(f"| `{path}` | {port.holds} | {port.secrecy} |")
+    return "\n".join(rows)
 
 
 def permissions() -> str:

@@ -3,8 +3,8 @@
 ``make generate`` runs this module in the root of a checkout. It writes dvc.yaml. For every stage it writes
 ``components/STAGE/component.py``. For every stage and step it writes the generated parts of ``README.md`` and
 ``resources.yaml`` of the component, and leaves what people wrote there. It writes the lists of stages in the
-network policies, the table of permissions in ``infra/README.md``, and the tables of ``docs/costs.md`` from
-``docs/costs.yaml``. The components of pipeline steps are written by hand.
+network policies, the table of permissions in ``infra/README.md``, the table of outputs in ``docs/guide.md``, and
+the tables of ``docs/costs.md`` from ``docs/costs.yaml``. The components of pipeline steps are written by hand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from voxveil.kubeflow.costs import costs_tables
-from voxveil.kubeflow.documents import permissions, policy_values, readme, resources_text, with_block
+from voxveil.kubeflow.documents import (
+    outputs_table,
+    permissions,
+    policy_values,
+    readme,
+    resources_text,
+    with_block,
+)
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.steps.registry import STEPS
 from voxveil.runtime.atomic import write_text
@@ -78,13 +85,13 @@ def generated_files(root: Path) -> Mapping[Path, str]:
             files[folder / "component.py"] = component_source(spec)
         files[folder / "README.md"] = readme(spec, _text(folder / "README.md"))
         files[folder / "resources.yaml"] = resources_text(spec, _text(folder / "resources.yaml"))
-    network, explained, costs = (
-        root / name for name in ("infra/base/pipelines/network.yaml", "infra/README.md", "docs/costs.md")
-    )
+    network, explained = (root / "infra" / name for name in ("base/pipelines/network.yaml", "README.md"))
+    guide, costs = (root / "docs" / name for name in ("guide.md", "costs.md"))
     files[network] = _text(network)
     for service in ("mlflow", "https"):
         files[network] = with_block(files[network], service, policy_values(service))
     files[explained] = with_block(_text(explained), "permissions", permissions())
+    files[guide] = with_block(_text(guide), "outputs", outputs_table())
     files[costs] = _text(costs)
     for name, table in costs_tables(_text(root / "docs/costs.yaml")).items():
         files[costs] = with_block(files[costs], name, table)

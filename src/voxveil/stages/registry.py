@@ -278,7 +278,7 @@ STAGES: tuple[StageSpec, ...] = (
                 "Dataset",
                 path="outputs/samples/${key}",
                 located=True,
-                holds="up to three public pairs to listen to",
+                holds="up to three public pairs that the report may play; none unless the corpus is public",
             ),
         ),
         keyed="system",
