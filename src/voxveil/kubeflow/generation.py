@@ -1,10 +1,12 @@
 """Generation of everything that repeats the table of stages, from that table.
 
-``make generate`` runs this module in the root of a checkout. It writes dvc.yaml. For every stage it writes
-``components/STAGE/component.py``. For every stage and step it writes the generated parts of ``README.md`` and
-``resources.yaml`` of the component, and leaves what people wrote there. It writes the lists of stages in the
-network policies, the table of permissions in ``infra/README.md``, the table of outputs in ``docs/guide.md``, and
-the tables of ``docs/costs.md`` from ``docs/costs.yaml``. The components of pipeline steps are written by hand.
+``make generate`` runs this module in the root of a checkout. It writes:
+
+- dvc.yaml;
+- ``components/STAGE/component.py`` of every stage (those of pipeline steps are written by hand);
+- the generated parts of ``README.md`` and ``resources.yaml`` of every component, whose other parts stay;
+- the lists of stages in the network policies, and the table of permissions in ``infra/README.md``;
+- the table of outputs in ``docs/guide.md``, and the tables of ``docs/costs.md`` from ``docs/costs.yaml``.
 """
 
 from __future__ import annotations
