@@ -160,7 +160,7 @@ def test_wrong_costs_are_named(text: str, message: str) -> None:
         costs_tables(text)
 
 
-@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
 def test_component_of_a_stage_is_what_generation_gives(spec: StageSpec, root: Path) -> None:
     committed = (root / "components" / spec.name / "component.py").read_text(encoding="utf-8")
     assert committed == component_source(spec), "run 'make generate'"

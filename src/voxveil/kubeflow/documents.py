@@ -6,6 +6,7 @@ import re
 
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.steps.registry import (
+    FINAL_STATUS,
     STEP_PARAMETERS,
     STEP_READS,
     STEP_VALUES,
@@ -119,11 +120,7 @@ def _rows(spec: StageSpec) -> list[_Row]:
     if spec.keyed:
         rows.append(("key", "parameter", "STRING", "-", _KEYS[spec.keyed]))
     for name, holds in STEP_PARAMETERS.get(spec.name, {}).items():
-        rows.append((name, "parameter", "STRING", "-", holds))
-    if spec.name == "close_run":
-        rows.append(
-            ("status", "parameter", "STRUCT", "-", "final status of the pipeline run; Kubeflow fills it")
-        )
+        rows.append((name, "parameter", "STRUCT" if name == FINAL_STATUS else "STRING", "-", holds))
     for port in spec.inputs:
         kind = "LIST" if port.many or port.shares else port.kind
         rows.append((port.name, "input", kind, _origin(port).secrecy, _input_holds(spec, port)))

@@ -10,6 +10,7 @@ from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
 
 __all__ = [
+    "FINAL_STATUS",
     "STEPS",
     "STEP_PARAMETERS",
     "STEP_READS",
@@ -19,6 +20,9 @@ __all__ = [
     "share_of",
     "spec_of",
 ]
+
+#: The parameter in which Kubeflow tells an exit task what became of the others.
+FINAL_STATUS = "status"
 
 _SHARE, _GATHER = "_share", "_gather"
 #: What the probe of each kind of feature measures.
@@ -231,8 +235,9 @@ STEP_PARAMETERS: Mapping[str, Mapping[str, str]] = {
         "suffix": "ending of the anonymized data folders (`_mcadams`); empty where there is one system",
     },
     **{f"probe_{kind}": {"draw": "number of the draw of its noise, from 1 on"} for kind in PROBED},
+    "close_run": {FINAL_STATUS: "final status of the pipeline run; Kubeflow fills it"},
 }
-"""Texts a step takes beside ``params`` and ``key``, with what each is."""
+"""What a step takes beside ``params`` and ``key``, with what each is: texts, but for the final status."""
 
 STEP_VALUES: Mapping[str, Mapping[str, str]] = {
     **{step.name: {} for step in STEPS},
