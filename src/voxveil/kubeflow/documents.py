@@ -15,8 +15,9 @@ from voxveil.kubeflow.steps.registry import (
     spec_of,
 )
 from voxveil.runtime.errors import InputError
+from voxveil.stages.declaration import Keyed, MadeFor, Port, Service, StageSpec
 from voxveil.stages.dvc_pipeline import output_path
-from voxveil.stages.registry import STAGES, Keyed, MadeFor, Port, Service, StageSpec
+from voxveil.stages.registry import STAGES
 
 __all__ = ["outputs_table", "permissions", "policy_values", "readme", "resources_text", "with_block"]
 
