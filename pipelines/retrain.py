@@ -99,12 +99,7 @@ def only(values: Params, name: str) -> Params:
     pitch = {parts.pitch for parts in systems.values()}
     content = {parts.content for parts in systems.values()} | {values.transcribe.variant}
     variants = {
-        section: {variant: getattr(values, section).variants[variant] for variant in sorted(used)}
-        for section, used in (("train_pitch", pitch), ("train_content", content))
+        table: {variant: getattr(values, table)[variant] for variant in sorted(used)}
+        for table, used in (("pitch_variants", pitch), ("content_variants", content))
     }
-    return dataclasses.replace(
-        values,
-        systems=systems,
-        train_pitch=dataclasses.replace(values.train_pitch, variants=variants["train_pitch"]),
-        train_content=dataclasses.replace(values.train_content, variants=variants["train_content"]),
-    )
+    return dataclasses.replace(values, systems=systems, **variants)

@@ -84,13 +84,11 @@ def write_params(path: Path, systems: dict[str, Made] = SYSTEMS) -> Params:
             }
             for name, made in systems.items()
         },
-        "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
-        "train_content": {
-            "variants": {
-                "plain": {},
-                "dp": {"mechanism": "laplace", "epsilon": 10},
-                "gauss": {"mechanism": "gaussian", "rho": 0.01},
-            }
+        "pitch_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
+        "content_variants": {
+            "plain": {},
+            "dp": {"mechanism": "laplace", "epsilon": 10},
+            "gauss": {"mechanism": "gaussian", "rho": 0.01},
         },
         "evaluate": {"replicates": 20},
     }

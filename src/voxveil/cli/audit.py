@@ -124,7 +124,7 @@ def _claims(path: Path) -> dict[str, list[float]]:
     from voxveil.config import load_params
 
     params = load_params(path)
-    content, pitch = params.train_content.variants.values(), params.train_pitch.variants.values()
+    content, pitch = params.content_variants.values(), params.pitch_variants.values()
 
     def of(*mechanisms: str) -> list[float]:
         return sorted({variant.epsilon for variant in content if variant.mechanism in mechanisms})

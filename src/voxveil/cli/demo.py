@@ -59,7 +59,7 @@ def _checkout() -> Path:
 def _params(root: Path, scale: str) -> Params:
     """Compose the scale, unless params.yaml was edited: then it is used as it is."""
     path = root / "params.yaml"
-    if was_edited(root):
+    if was_edited(root, or_set=True):
         print(
             "params.yaml was edited; it is used as it is"
             f" ('voxveil params use {scale} --force' would replace it)"

@@ -87,7 +87,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         "format": FORMAT,
         "kind": "content",
         "variant": variant,
-        "mechanism": params.train_content.variants[variant].mechanism,
+        "mechanism": params.content_variants[variant].mechanism,
         "every": extractor.every,
         "draw": draw,
         "phones": len(extractor.phones),

@@ -13,6 +13,7 @@ from voxveil.research.probe.pipeline import FEATURES, PROBED, PROBES, draws_of, 
 from voxveil.runtime.atomic import whole_directory, write_json, write_text
 from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+from voxveil.stages.registry import stage_spec
 
 __all__ = ["arrange", "write_results"]
 
@@ -66,7 +67,7 @@ def arrange(probes: Iterable[Path], folder: Path, params: Params) -> list[str]:
 
 def _check_whole(found: set[tuple[str, str, int]], params: Params) -> None:
     """Raise an error if a probe of the experiment is missing."""
-    wanted = {(kind, name) for kind, trainer in PROBED.items() for name in getattr(params, trainer).variants}
+    wanted = {(kind, name) for kind, trainer in PROBED.items() for name in stage_spec(trainer).keys(params)}
     present = {(kind, variant) for kind, variant, _ in found}
     if present != wanted:
         raise ParamsError(

@@ -41,7 +41,7 @@ class HybridJudge:
 
     def __init__(self, speeches: Speeches, params: Params) -> None:
         variant = params.transcribe.variant
-        if params.train_content.variants[variant].mechanism != "identity":
+        if params.content_variants[variant].mechanism != "identity":
             raise ParamsError(
                 f"transcribe.variant: {variant!r} adds noise; U_ASR needs a recognizer without it"
             )
@@ -95,6 +95,7 @@ class HybridJudge:
             PHONES,
             self._targets.class_phones,
             self._params.train_content,
+            self._params.content_variants[self._params.transcribe.variant],
             self._params.transcribe.variant,
             self._params.base.seed,
             sink=None,

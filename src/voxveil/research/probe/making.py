@@ -9,6 +9,7 @@ from voxveil.research.probe.pipeline import PROBED
 from voxveil.runtime.atomic import whole_directory, write_json
 from voxveil.runtime.done import Done, finish, require_done
 from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.stages.registry import stage_spec
 
 __all__ = ["make_probe"]
 
@@ -32,11 +33,10 @@ def make_probe(
         InputError: The model is of another variant, or there is no such draw.
     """
     trainer = PROBED[kind]
-    variants = getattr(params, trainer).variants
+    table = stage_spec(trainer).table
+    variants = getattr(params, table)
     if variant not in variants:
-        raise ParamsError(
-            f"{trainer}.variants: no variant {variant!r}; known: {', '.join(variants) or 'none'}"
-        )
+        raise ParamsError(f"{table}: no variant {variant!r}; known: {', '.join(variants) or 'none'}")
     if draw < 1:
         raise InputError(f"the draw of a probe must be at least 1, got {draw}")
     done = require_done(model, "model")

@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from voxveil.config import Params
-from voxveil.config.compose import to_mapping
 from voxveil.stages.registry import StageSpec, stage_spec
 
 __all__ = ["CODE", "FEATURES", "PROBED", "PROBES", "draws_of", "dvc_yaml", "probe_folder"]
@@ -33,7 +32,7 @@ def probe_folder(kind: str, variant: str, draw: int) -> str:
 
 def draws_of(params: Params, kind: str, variant: str, draws: int) -> range:
     """Return the draw numbers of a variant; a single draw without noise."""
-    mechanism = getattr(params, PROBED[kind]).variants[variant].mechanism
+    mechanism = getattr(params, stage_spec(PROBED[kind]).table)[variant].mechanism
     return range(1, (1 if mechanism == "identity" else draws) + 1)
 
 
@@ -47,8 +46,8 @@ def dvc_yaml(params: Params, draws: int) -> str:
     stages: dict[str, Any] = {"prepare": _prepare()}
     gathered = []
     for kind, trainer in PROBED.items():
-        for variant in getattr(params, trainer).variants:
-            stages[f"{trainer}-{variant}"] = _train(stage_spec(trainer), params, variant)
+        for variant in stage_spec(trainer).keys(params):
+            stages[f"{trainer}-{variant}"] = _train(stage_spec(trainer), variant)
             for draw in draws_of(params, kind, variant, draws):
                 stages[f"probe-{kind}-{variant}-{draw}"] = _probe(kind, trainer, variant, draw)
                 gathered.append(probe_folder(kind, variant, draw))
@@ -71,15 +70,13 @@ def _prepare() -> dict[str, Any]:
     }
 
 
-def _train(spec: StageSpec, params: Params, variant: str) -> dict[str, Any]:
-    section = to_mapping(getattr(params, spec.name))
-    knobs = [f"{spec.name}.{knob}" for knob in section if knob != "variants"]
+def _train(spec: StageSpec, variant: str) -> dict[str, Any]:
     model, rest = f"outputs/{spec.name}/{variant}", f"metrics/{spec.name}/{variant}"
     return {
         "cmd": f"voxveil stage {spec.command} --key {variant} --params params.yaml --in public={_PUBLIC}"
         f" --out model={model} --out metrics={rest}.json --out curve={rest}.csv",
         "deps": [_PUBLIC],
-        "params": ["base", *knobs, f"{spec.name}.variants.{variant}", {CODE: [spec.name]}],
+        "params": ["base", spec.name, f"{spec.table}.{variant}", {CODE: [spec.name]}],
         "outs": [model, f"{rest}.json", f"{rest}.csv"],
     }
 

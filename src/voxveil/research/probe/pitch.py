@@ -61,7 +61,7 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
         "format": FORMAT,
         "kind": "pitch",
         "variant": variant,
-        "mechanism": params.train_pitch.variants[variant].mechanism,
+        "mechanism": params.pitch_variants[variant].mechanism,
         "draw": draw,
         "corpus": corpus_of(public),
         **spent([Cost(released[u.id].loss, 1) for u in held]),
