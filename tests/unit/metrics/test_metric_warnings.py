@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from metric_reference import arrays
 
-from voxveil.metrics.convergence import convergence_warnings
+from voxveil.metrics.attacked import convergence_warnings
 from voxveil.metrics.data import RankSet, ScoreSet
 from voxveil.metrics.evidence import WARNING_CODES, binormal_identification
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores

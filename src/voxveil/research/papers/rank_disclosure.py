@@ -117,7 +117,7 @@ def _result(chain: Chain, measured: list[Judged], given: list[Judged], scenario:
 
 
 def _figure(kind: str, attacks: Sequence[Judged]) -> Drawn:
-    from voxveil.research.papers.figures.ranks import panels_figure
+    from voxveil.research.papers.figures import panels_figure
 
     alt = "; ".join(
         f"{a.system}: {number(a.metrics['identification_rate']['value'])} % identified among {a.references}"

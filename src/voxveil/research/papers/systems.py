@@ -44,7 +44,7 @@ _NO_WORDS = (
 
 def privacy(project: Path, options: Options) -> Result:
     """Make figure 7: privacy metrics of systems against epsilon."""
-    from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
+    from voxveil.research.papers.figures import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig7", project, options)
     systems = families(chain)
@@ -74,7 +74,7 @@ def privacy(project: Path, options: Options) -> Result:
 
 def utility(project: Path, options: Options) -> Result:
     """Make figure 8: utility of words and intonation against epsilon."""
-    from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
+    from voxveil.research.papers.figures import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig8", project, options)
     systems = families(chain)

@@ -31,7 +31,7 @@ _READING = (
 
 def systems_table(project: Path, options: Options) -> Result:
     """Make table 3."""
-    from voxveil.research.papers.figures.worst_case import estimators_figure
+    from voxveil.research.papers.figures import estimators_figure
 
     chain, given = open_chain("wcd-table3", project, options, or_scores=True), given_attacks(options)
     measured = [*chain.of("semi_informed"), *given]

@@ -1,4 +1,7 @@
-"""The table of all probes of an experiment, with the published values."""
+"""The table of all probes of an experiment, with the published values.
+
+Each ``probe.json`` is checked against its schema when it is read.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from voxveil.research.probe.shape import check_probe
+from voxveil.results.report.shape import EPSILON, FLAG, NUMBER, PAIR, SOME, TEXT, Maybe, check_shape
 from voxveil.results.wording import concentrated, epsilon_value
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import require_done
@@ -18,6 +21,7 @@ __all__ = [
     "NOTES",
     "PUBLISHED",
     "Probe",
+    "check_probe",
     "content_rows",
     "experiment_lines",
     "mean_of",
@@ -224,3 +228,46 @@ def _with_interval(value: float, interval: Sequence[float] | None, digits: int) 
     if interval is None:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}f} [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+
+
+_MEASURED = {"value": Maybe(NUMBER), "ci95?": Maybe(PAIR)}
+_COMMON = {
+    "variant": TEXT,
+    "mechanism": TEXT,
+    "draw": SOME,
+    "corpus": {"name": TEXT, "synthetic": FLAG},
+    "loss": {"epsilon": EPSILON, "measure?": TEXT, "rho?": Maybe(NUMBER)},
+    "epsilon_utterance": {"median": EPSILON},
+    "asi": {"accuracy": NUMBER, "p_asi": NUMBER, "p_asi_ci95": PAIR, "chance": NUMBER, "limit": NUMBER},
+}
+_OF_KIND: dict[str, dict[str, Any]] = {
+    "pitch": {
+        "correlation": _MEASURED,
+        "correlation_floor?": _MEASURED,
+        "tracks": [{"utterance": TEXT, "true": [NUMBER], "released": [NUMBER]}],
+    },
+    "content": {
+        "every": SOME,
+        "phones": SOME,
+        "phone_frames": NUMBER,
+        "frame_chance": NUMBER,
+        "vectors": {"median": NUMBER},
+        "frame_accuracy": {"all": _MEASURED},
+        "frame_accuracy_phone_lm?": {"all": _MEASURED},
+        "wer?": _MEASURED,
+        "delta?": NUMBER,
+        "epsilon_delta_utterance?": {"median": NUMBER},
+    },
+}
+
+
+def check_probe(path: Path, content: dict[str, Any]) -> None:
+    """Raise an error if a probe lacks a required field.
+
+    Raises:
+        IncompleteInputError: Naming the file, the place, what is there and what must be.
+    """
+    kind = content.get("kind")
+    if not isinstance(kind, str) or kind not in _OF_KIND:
+        raise IncompleteInputError(f"{path}: kind must be pitch or content, got {kind!r}; run it again")
+    check_shape(path, content, {**_COMMON, **_OF_KIND[kind]}, stage="probe")

@@ -6,8 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxveil.metrics.catalogue import METRICS
-from voxveil.results.comparison.differences import Difference, compare_entries
-from voxveil.results.comparison.paired import NotPairedError, Scored, paired_intervals, read_scored
+from voxveil.results.comparison.differences import (
+    Difference,
+    NotPairedError,
+    Scored,
+    compare_entries,
+    paired_intervals,
+    read_scored,
+)
 from voxveil.results.comparison.run_results import RunResults
 from voxveil.results.report.results import Attack, Summary
 from voxveil.results.wording import concentrated, concentrated_text, conditions, epsilon_text, loss_text

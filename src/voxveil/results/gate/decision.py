@@ -15,8 +15,7 @@ from typing import Any
 
 from voxveil.config.fields import listed
 from voxveil.config.model import GateParams
-from voxveil.results.gate.evidence import GATED, Evidence, Measured, Promised
-from voxveil.results.gate.losses import Intervals
+from voxveil.results.gate.evidence import GATED, Evidence, Intervals, Measured, Promised
 
 __all__ = ["Decision", "Finding", "decide", "gated_attacks"]
 

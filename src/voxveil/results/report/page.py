@@ -11,15 +11,16 @@ from voxveil.metrics.evidence import WARNING_CODES
 from voxveil.results.html import Picture, document, figure_html
 from voxveil.results.report.page_tables import (
     conditions_table,
+    independent_text,
     measured_table,
     promise_table,
     published_table,
+    sexes_table,
     worst_table,
 )
 from voxveil.results.report.players import Pair, players
 from voxveil.results.report.published import DP_EXTRACTORS
 from voxveil.results.report.results import Summary, attacks, headline, same_corpus
-from voxveil.results.report.sexes import independent_text, sexes_table
 from voxveil.results.report.utility import utility_section
 from voxveil.results.wording import (
     EER_NOTE,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from voxveil.metrics.convergence import convergence_warnings
+from voxveil.metrics.attacked import convergence_warnings
 from voxveil.results.report.shape import SUMMARY, check_shape
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import require_done
