@@ -171,15 +171,15 @@ def _single_rank_values(ranks: RankSet, ranked: Ranks) -> tuple[Values, dict[str
     extra["identification_rate"] = {"optimistic": 100 * optimistic, "strict": 100 * strict}
     for end, rank in (("optimistic", ranked.best), ("strict", ranked.worst)):
         gamma = np.bincount(rank - 1, minlength=ranked.n_references) / rank.size
-        for name, value in _of_gamma(gamma).items():
-            extra.setdefault(name, {})[end] = float(value)
+        for name, read in _of_gamma(gamma).items():
+            extra.setdefault(name, {})[end] = float(read)
     return out, extra
 
 
 def _replicate(tables: Iterable[Callable[[], CountTable]], options: SuiteOptions) -> dict[str, FloatArray]:
     """Return the verification metrics of replicates; nan where a replicate has no value."""
     names = [name for name, about in METRICS.items() if about.source == "trials"]
-    rows = []
+    rows: list[dict[str, float]] = []
     start: eps_t.StudentPair | None = None
     for make in tables:
         try:

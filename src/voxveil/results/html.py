@@ -12,9 +12,18 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from voxveil.results.wording import bounds_text, metric_text
+from voxveil.results.wording import bounds_text, value_text
 
-__all__ = ["STYLE", "Picture", "document", "figure_html", "html_table", "value_cell"]
+__all__ = [
+    "STYLE",
+    "Picture",
+    "document",
+    "figure_html",
+    "html_table",
+    "small_below",
+    "terms_html",
+    "value_cell",
+]
 
 
 @dataclass(frozen=True)
@@ -97,9 +106,18 @@ def html_table(
 
 def value_cell(entry: Mapping[str, Any]) -> str:
     """Return a value with its interval below it, as HTML."""
-    interval = bounds_text(entry.get("ci95"))
-    value = escape(metric_text({**entry, "ci95": None}))
-    return f"{value}<small>{escape(interval)}</small>" if interval else value
+    return small_below(value_text(entry), bounds_text(entry.get("ci95")))
+
+
+def small_below(text: str, below: str) -> str:
+    """Return a cell of plain text with small text below it, nothing below where that is empty."""
+    return f"{escape(text)}<small>{escape(below)}</small>" if below else escape(text)
+
+
+def terms_html(terms: Mapping[str, str]) -> str:
+    """Return a list of terms with their explanations, both plain text."""
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms.items())
+    return f'<dl class="terms">{rows}</dl>'
 
 
 STYLE = """

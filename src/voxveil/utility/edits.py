@@ -6,7 +6,7 @@ The error rate of a corpus is all errors over all reference tokens, with an inte
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -47,12 +47,7 @@ class Edits:
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {
-            "substitutions": self.substitutions,
-            "deletions": self.deletions,
-            "insertions": self.insertions,
-            "reference": self.reference,
-        }
+        return asdict(self)
 
 
 def count_edits(reference: Sequence[str], hypothesis: Sequence[str]) -> Edits:
@@ -135,9 +130,7 @@ class ErrorRate:
             "unit": "%",
             "reason": self.reason,
             **self.edits.to_json(),
-            "utterances": self.utterances,
-            "speakers": self.speakers,
-            "replicates": self.replicates,
+            **{name: getattr(self, name) for name in ("utterances", "speakers", "replicates")},
         }
 
 

@@ -138,19 +138,15 @@ def experiment_page(probes: Sequence[Probe], figures: Mapping[str, bytes]) -> st
         f" {str(corpus['revision'])[:12]}; voxveil {__version__}."
     )
     parts = [f"<header><h1>Features against ε</h1><p>{escape(facts)}</p></header>"]
+    content = "Content: ε per released vector; utterance: of the median held-out utterance"
     for kind, caption, rows in (
         ("pitch", "Pitch: ε per utterance", pitch_rows),
-        (
-            "content",
-            "Content: ε per released vector; utterance: of the median held-out utterance",
-            content_rows,
-        ),
+        ("content", content, content_rows),
     ):
         if any(probe["kind"] == kind for probe in probes):
             header, *body = [[escape(cell) for cell in row] for row in rows(probes)]
-            parts.append(
-                f"<section><h2>{kind.capitalize()}</h2>{html_table(caption, header, body)}</section>"
-            )
+            table = html_table(caption, header, body)
+            parts.append(f"<section><h2>{kind.capitalize()}</h2>{table}</section>")
     drawn = [
         figure_html(Picture(figures[name]), escape(caption), escape(caption))
         for name, caption in CAPTIONS.items()
