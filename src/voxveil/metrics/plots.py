@@ -140,15 +140,8 @@ def det_figure(tables: Mapping[str, CountTable]) -> Figure:
         for hull, width in ((False, 1.4), (True, 0.7)):
             false, miss = (np.clip(p, edge / 2, 1 - edge / 2) for p in det_points(table, hull=hull))
             text = f"{label}: EER {100 * eer(table):.1f} %, hull {100 * eer_rocch(pav(table)):.1f} %"
-            shade = "0.1" if not hull else "0.6"
-            axis.plot(
-                ndtri(false),
-                ndtri(miss),
-                linestyle=dash,
-                linewidth=width,
-                color=shade,
-                label=None if hull else text,
-            )
+            (line,) = axis.plot(ndtri(false), ndtri(miss), linestyle=dash, linewidth=width)
+            line.set(color="0.6" if hull else "0.1", label=None if hull else text)
     span = ndtri([edge, 1 - edge])
     axis.plot(span, -span, label="chance", **CHANCE)
     ticks = np.array(_PERCENT_TICKS)
@@ -322,19 +315,10 @@ def pav_examples_figure() -> Figure:
         axis.plot(
             x[table.nontarget > 0], np.full(3, 0.0), "s", color="0.1", fillstyle="none", label="nontarget"
         )
-        for bounds, share, dash in (
-            (bins, bins.target / (bins.target + bins.nontarget), "-"),
-            (smoothed, smoothed.target / (smoothed.target + smoothed.nontarget), "--"),
-        ):
+        for bounds, label, dash in ((bins, "PAV", "-"), (smoothed, "smoothed", "--")):
+            share = bounds.target / (bounds.target + bounds.nontarget)
             edges = np.concatenate([bounds.low - 0.5, bounds.high[-1:] + 0.5])
-            axis.stairs(
-                share,
-                edges,
-                baseline=None,
-                linestyle=dash,
-                color="0.4",
-                label="PAV" if dash == "-" else "smoothed",
-            )
+            axis.stairs(share, edges, baseline=None, linestyle=dash, color="0.4", label=label)
         labels = " ".join(str((i + first) % 2) for i in range(6))
         axis.set(ylim=(-0.1, 1.25), xlabel="score", ylabel="share of targets")
         axis.set_title(f"labels {labels}: max |LLR| {smoothed.max_abs_llr():.3f} nat", fontsize=10)
