@@ -114,8 +114,8 @@ def ece_figure(bins: PavBins) -> Figure:
     """Draw the ECE profile (ZEBRA): the area between the curves is the expected disclosure."""
     figure, (axis,) = new_figure()
     logit = np.linspace(-8, 8, 401)
-    sizes = bins.n_target, bins.n_nontarget
-    nothing = pav(CountTable(bins.low[:1], *(np.array([size]) for size in sizes), *sizes))
+    t, n = bins.n_target, bins.n_nontarget
+    nothing = pav(CountTable(bins.low[:1], np.array([t]), np.array([n]), t, n))
     x = logit / np.log(10)
     default, known = ece(nothing, logit), ece(bins, logit)
     axis.plot(x, default, label="prior alone (nothing leaks)", **CHANCE)
