@@ -95,7 +95,10 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         "corpus": corpus_of(public),
         **spent([cost(u.id) for u in held]),
         "frame_accuracy": frame_rates(guesses, truth, speakers, extractor.phones, seed),
-        "frame_accuracy_phone_lm": frame_rates(decoded, truth, speakers, extractor.phones, seed) | scales,
+        "frame_accuracy_phone_lm": {
+            **frame_rates(decoded, truth, speakers, extractor.phones, seed),
+            **scales,
+        },
         **worded,
         "asi": identified(split, features, cost, params, f"asi[content-{variant}-{draw}]"),
     }
