@@ -29,8 +29,7 @@ from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
 from voxveil.runtime.seeding import stream
 from voxveil.stages.run import run_stage
-from voxveil.utility.edits import Edits
-from voxveil.utility.per import ErrorRate
+from voxveil.utility.edits import Edits, ErrorRate
 
 CORPUS = {
     "name": "embedded",
