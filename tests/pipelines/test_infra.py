@@ -33,7 +33,7 @@ def tasks() -> list[Task]:
     """Return every task of every pipeline under review."""
     found = []
     for name, scale in goldens.KEPT:
-        pipeline = read_pipeline(goldens.golden(scale, name).read_text())
+        pipeline = read_pipeline(goldens.compiled(scale, name))
         found += [*pipeline.tasks, *([pipeline.exit] if pipeline.exit else [])]
     return found
 

@@ -58,7 +58,7 @@ def test_every_task_runs_once_and_the_report_sees_every_system(
         messages.Recorder.run(report, context)
 
     report.run = run
-    pipeline = kfp.components.load_component_from_text(goldens.golden("tiny").read_text())
+    pipeline = kfp.components.load_component_from_text(goldens.compiled("tiny"))
     pipeline(params=messages.tiny())
 
     params = messages.tiny_params()

@@ -50,7 +50,7 @@ GIVEN = {"location": "s3://theirs/attack"}
 
 @pytest.fixture(scope="module")
 def order() -> Order:
-    text = goldens.golden("tiny", "evaluate_external").read_text(encoding="utf-8")
+    text = goldens.compiled("tiny", "evaluate_external")
     return Order(text, "speech", arguments=GIVEN)
 
 

@@ -166,8 +166,7 @@ def _run(attack: Attack, kind: str, wanted: int, options: SuiteOptions) -> dict[
     """
     from voxveil.attack.attackers.registry import seeds_of
     from voxveil.attack.external.running import attack_folders
-    from voxveil.metrics.attacked import evaluate_attack
-    from voxveil.metrics.convergence import not_converged_on
+    from voxveil.metrics.attacked import evaluate_attack, not_converged_on
 
     seeds = dict.fromkeys(("original", "anonymized"), wanted or 1)
     attack.run(kind, seeds)
@@ -193,8 +192,7 @@ def _judge(
     attack: Attack, kinds: list[str], options: SuiteOptions, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Evaluate every attack on a set, write its full JSON and figures; return what is shown of it."""
-    from voxveil.attack.external.attack_table import MATRIX
-    from voxveil.attack.external.judging import judge_set
+    from voxveil.attack.external.attack_table import MATRIX, judge_set
     from voxveil.attack.external.running import attack_folders
     from voxveil.runtime.atomic import write_json
 
@@ -210,8 +208,7 @@ def _judge(
     speakers = {"train": len(attack.test.train.speakers), "test": len(attack.test.lists.enrolments)}
     result = judge_set(attack.test.name, folders, speakers, options, keep)
     if not args.no_figures:
-        from voxveil.metrics.attack_plots import attack_matrix_figure
-        from voxveil.metrics.plots import save_figure
+        from voxveil.metrics.plots import attack_matrix_figure, save_figure
 
         figure = attack_matrix_figure(result["attacks"])
         save_figure(figure, args.out / "figures" / attack.test.name / "matrix.png")

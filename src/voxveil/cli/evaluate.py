@@ -67,9 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, evaluate, write, print."""
+    from voxveil.metrics.catalogue import format_result
+    from voxveil.metrics.disclosure import format_speakers, speaker_table
     from voxveil.metrics.evaluation import read_evaluation
-    from voxveil.metrics.result_table import format_result
-    from voxveil.metrics.speakers import format_speakers, speaker_table
     from voxveil.metrics.suite import SuiteOptions, evaluate_scores
     from voxveil.runtime.atomic import write_json, write_text
 

@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def score_figures(scores: ScoreSet, ranks: RankSet | None) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) of everything that can be drawn of an attack."""
     from voxveil.metrics import plots
+    from voxveil.metrics.disclosure import speaker_table
     from voxveil.metrics.pav import pav
     from voxveil.metrics.population import population_curve
     from voxveil.metrics.ranks import rank_inputs
-    from voxveil.metrics.speakers import speaker_table
 
     table = scores.table()
     yield "scores", plots.score_figure(table)
@@ -73,9 +73,8 @@ def run(args: argparse.Namespace) -> int:
         import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtraError("matplotlib", "plots") from None
-    from voxveil.metrics import paper_figures
+    from voxveil.metrics import plots
     from voxveil.metrics.evaluation import read_evaluation
-    from voxveil.metrics.plots import save_figure
 
     wanted = list(dict.fromkeys(args.names))
     of_scores = [name for name in wanted if name not in _EXAMPLES]
@@ -91,11 +90,11 @@ def run(args: argparse.Namespace) -> int:
             (name, figure) for name, figure in score_figures(found.scores, found.ranks) if name in of_scores
         )
     if "same-mean" in wanted:
-        drawn["same-mean"] = paper_figures.same_mean_figure(seed=args.seed)
+        drawn["same-mean"] = plots.same_mean_figure(seed=args.seed)
     if "pav" in wanted:
-        drawn["pav"] = paper_figures.pav_examples_figure()
+        drawn["pav"] = plots.pav_examples_figure()
     for name in wanted:
         path = args.out / f"{name}.{args.format}"
-        save_figure(drawn[name], path)
+        plots.save_figure(drawn[name], path)
         print(path)
     return 0

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
     from voxveil.config import load_params
     from voxveil.results.gate.decision import decide, gated_attacks
-    from voxveil.results.gate.losses import losses_or_reason
+    from voxveil.results.gate.evidence import losses_or_reason
     from voxveil.runtime.atomic import write_json
     from voxveil.runtime.project import project_root
     from voxveil.tracking.find_runs import find_run

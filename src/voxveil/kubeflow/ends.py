@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def named_artifact(artifacts: Mapping[str, Artifact], spec: StageSpec, name: str
     return artifacts[name]
 
 
-def check_output_parameters(call: ExecutorInput, spec: StageSpec, values: Sequence[str] = ()) -> None:
+def check_output_parameters(call: ExecutorInput, spec: StageSpec, values: Collection[str] = ()) -> None:
     """Raise an error if a component declares an output parameter that is never reported.
 
     Args:

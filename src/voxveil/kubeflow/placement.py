@@ -52,11 +52,6 @@ _TRACKING_SECRET = {
     "MLFLOW_TRACKING_PASSWORD": "MLFLOW_TRACKING_PASSWORD",
 }
 
-# Beside training: what speaks to MLflow, to the S3 store, and to people.
-_TRACKED = ("report", "gate", "register", "evaluate_scores", "evaluate_attacks", "close_run")
-_RELEASING = ("anonymize", "anonymize_share")
-_STORED = (*_RELEASING, "prepare_revision", "gate", "register", "evaluate_scores", "attack_external")
-_TELLING = ("gate", "close_run")
 _LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
 
 #: Takes a task, the stem of its stage and its key; returns the task.
@@ -126,15 +121,15 @@ def _connect(task: Any, spec: StageSpec) -> None:
     if spec.trains:
         kubernetes.mount_pvc(task, CHECKPOINT_CLAIM, CHECKPOINTS)
         task.set_env_variable("VOXVEIL_CHECKPOINTS", CHECKPOINTS)
-    if spec.trains or spec.name in _TRACKED:
+    if spec.uses("mlflow"):
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _TRACKING_CONFIG)
         # A server without users needs no password.
         kubernetes.use_secret_as_env(task, TRACKING_SECRET, _TRACKING_SECRET, optional=True)
         kubernetes.use_field_path_as_env(task, "KFP_RUN_ID", "metadata.labels['pipeline/runid']")
-    if spec.name in _RELEASING:
+    if spec.uses("ledger"):
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _LEDGER_CONFIG)
-    if spec.name in _STORED or any(port.many or port.shares for port in spec.inputs):
+    if spec.uses("store"):
         kubernetes.use_config_map_as_env(task, CONFIG_MAP, _STORE_CONFIG)
         kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
-    if spec.name in _TELLING:
+    if spec.uses("webhook"):
         kubernetes.use_secret_as_env(task, WEBHOOK_SECRET, {"url": "VOXVEIL_WEBHOOK"}, optional=True)

@@ -11,14 +11,17 @@ from pathlib import Path
 
 from voxveil.kubeflow.steps.call import Step, StepCall, StepResult
 from voxveil.research.probe.experiment import arrange
-from voxveil.research.probe.making import make_probe
-from voxveil.research.probe.pipeline import FEATURES, PROBED
+from voxveil.research.probe.pipeline import FEATURES, PROBED, make_probe
 from voxveil.runtime.atomic import whole_directory, write_bytes
 from voxveil.runtime.done import finish
 from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import Port, StageSpec, stage_spec
 
 __all__ = ["PROBE_CONTENT", "PROBE_GATHER", "PROBE_PITCH"]
+
+
+#: What the probe of each kind of feature measures.
+_MEASURED = {"pitch": "correlation", "content": "frames and words right"}
 
 
 def _spec(kind: str) -> StageSpec:
@@ -29,7 +32,14 @@ def _spec(kind: str) -> StageSpec:
         name=f"probe_{kind}",
         help=f"measure one draw of a {kind} variant's noise on public speech",
         inputs=(*trained.inputs, Port("model", "Model", made_by=trained.name, made_for="key")),
-        outputs=(Port("probe", "Dataset"),),
+        outputs=(
+            Port(
+                "probe",
+                "Dataset",
+                located=True,
+                holds=f"probe.json: {_MEASURED[kind]}, who is named, ε and what can pass",
+            ),
+        ),
         sections=(),
         packages=(),
         cacheable=False,
@@ -67,15 +77,30 @@ def _gather(call: StepCall) -> StepResult:
     return StepResult({"experiment": done}, {})
 
 
-PROBE_PITCH = Step(_spec("pitch"), _probe, parameters=("draw",))
-PROBE_CONTENT = Step(_spec("content"), _probe, parameters=("draw",))
+_DRAW = {"draw": "number of the draw of its noise, from 1 on"}
+_READS = "the step reads `base`, `asi`, `probe`, `{}_variants`"
+PROBE_PITCH = Step(_spec("pitch"), _probe, _DRAW, reads=_READS.format("pitch"))
+PROBE_CONTENT = Step(_spec("content"), _probe, _DRAW, reads=_READS.format("content"))
 PROBE_GATHER = Step(
     StageSpec(
         "probe_gather",
         "put the probes of every variant and draw together: table, figures and page, or refuse",
         tuple(Port(kind, "Dataset", made_by=f"probe_{kind}", shares=True) for kind in PROBED),
-        (Port("experiment", "Dataset"), Port("page", "HTML", copy_of=f"experiment/{FEATURES}/index.html")),
+        (
+            Port(
+                "experiment",
+                "Dataset",
+                holds=f"`outputs/probe/KIND/VARIANT/draw-N/` and `{FEATURES}/` as of `voxveil probe run`",
+            ),
+            Port(
+                "page",
+                "HTML",
+                copy_of=f"experiment/{FEATURES}/index.html",
+                holds=f"the page of `{FEATURES}`, shown by Kubeflow",
+            ),
+        ),
         cacheable=False,
     ),
     _gather,
+    reads="the step reads the names of the variants and their mechanisms",
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from voxveil.stages.registry import STAGES, MadeFor, Port, StageSpec, stage_spec
+from voxveil.stages.declaration import MadeFor, Port, StageSpec
+from voxveil.stages.registry import STAGES, stage_spec
 
 __all__ = ["dvc_yaml", "input_path", "output_path"]
 

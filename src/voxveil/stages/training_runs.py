@@ -1,4 +1,4 @@
-"""Which training runs in MLflow stand behind a set of outputs: their fingerprints, computed again.
+"""Fingerprints of the trainings behind a set of outputs, which name their runs in MLflow.
 
 Used for links between runs only; no stage's output depends on it.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,13 @@ class Step:
     Attributes:
         spec: Its name, inputs and outputs, in the form of a stage.
         run: Does the step's work.
-        parameters: Texts it takes beside ``params`` and ``key``.
-        values: Texts it gives beside the digests of its outputs.
+        parameters: Texts it takes beside ``params`` and ``key``, with what each is.
+        values: Texts it gives beside the digests of its outputs, with what each is.
+        reads: What it does with ``params``, for its documentation.
     """
 
     spec: StageSpec
     run: Callable[[StepCall], StepResult]
-    parameters: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    reads: str = ""

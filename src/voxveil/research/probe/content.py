@@ -21,8 +21,7 @@ from voxveil.research.probe.decoded import Listener
 from voxveil.research.probe.facts import FORMAT, Cost, corpus_of, spent
 from voxveil.research.probe.speakers import identified
 from voxveil.training.holdout import hold_out
-from voxveil.utility.edits import Edits
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import Edits, error_rate
 
 __all__ = ["frame_rates", "probe_content"]
 

@@ -26,8 +26,7 @@ from voxveil.research.probe.decoded import Listener
 from voxveil.research.probe.speeches import Cell, Read, Speeches, judged, u_asr
 from voxveil.runtime.errors import ParamsError
 from voxveil.utility.decode import decode_phones
-from voxveil.utility.edits import count_edits
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import count_edits, error_rate
 
 __all__ = ["HybridJudge"]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from made_identities import made_utterances
+from made_identities import made_utterances, pooled_results
 from voxveil.privacy.audit.bounds import clopper_pearson
 from voxveil.privacy.audit.information import pinsker_accuracy_limit
-from voxveil.research.asi.result import AsiResult, clustered_interval, pooled_results
+from voxveil.research.asi.result import AsiResult, clustered_interval
 from voxveil.research.asi.split import split_utterances
 from voxveil.runtime.errors import InputError
 

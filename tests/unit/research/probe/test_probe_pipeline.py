@@ -63,8 +63,8 @@ SHARED = ("runtime", "config", "audio", "corpus", "stages")
 @pytest.mark.parametrize(
     ("start", "names", "left_out"),
     [
-        ("making", PROBE_CODE, SHARED),
-        ("experiment", GATHER_CODE, (*SHARED, "metrics", "privacy", "results", "research/probe/pipeline.py")),
+        ("pipeline", PROBE_CODE, SHARED),
+        ("experiment", GATHER_CODE, (*SHARED, "metrics", "privacy", "results")),
     ],
 )
 def test_code_behind_a_probe_is_what_it_imports(
@@ -72,11 +72,15 @@ def test_code_behind_a_probe_is_what_it_imports(
 ) -> None:
     graph = import_graph(root / "src/voxveil")
     pending, seen = [f"voxveil.research.probe.{start}"], set()
+    if start == "experiment":
+        # It reads where probes lie from there, and none of what measures them.
+        seen.add("voxveil.research.probe.pipeline")
     while pending:
         module = pending.pop()
         if module not in seen:
             seen.add(module)
             pending += graph[module]
+    seen.discard("voxveil.research.probe.pipeline")
     files = {f"{module.removeprefix('voxveil.').replace('.', '/')}.py" for module in seen - {"voxveil"}}
     packages = {file for file in files if not (root / "src/voxveil" / file).is_file()}
     covered = tuple(f"{name.removesuffix('.py')}" for name in (*names, *left_out))

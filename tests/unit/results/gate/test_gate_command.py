@@ -14,8 +14,8 @@ from voxveil.cli.main import main
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.intervals import bootstrap_weights
 from voxveil.metrics.linkability import linkability
-from voxveil.results.comparison.paired import NotPairedError
-from voxveil.results.gate.losses import paired_losses
+from voxveil.results.comparison.differences import NotPairedError
+from voxveil.results.gate.evidence import paired_losses
 
 ATTACK = "ecapa/semi_informed"
 ORIGINAL = Made(4.0, per=20.0, kind="original")
