@@ -11,7 +11,7 @@ from pathlib import Path
 from voxveil.config import Params
 from voxveil.config.compose import compose
 from voxveil.kubeflow.compile import compile_pipeline
-from voxveil.kubeflow.resources import load_images
+from voxveil.kubeflow.pods import load_images
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

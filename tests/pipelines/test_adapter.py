@@ -11,7 +11,7 @@ import messages
 import pytest
 
 from voxveil.kubeflow import run_executor_input
-from voxveil.kubeflow.executor import ExecutorInput, local_path
+from voxveil.kubeflow.ends import ExecutorInput, local_path
 from voxveil.kubeflow.fan_in import collect, location
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, ParamsError

@@ -13,7 +13,7 @@ import pytest
 
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source
-from voxveil.kubeflow.resources import load_resources
+from voxveil.kubeflow.pods import load_resources
 from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
 from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec

@@ -15,7 +15,7 @@ from voxveil.config.compose import compose
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.steps.registry import STEP_VALUES, spec_of
 from voxveil.runtime.atomic import write_text

@@ -19,7 +19,7 @@ import messages
 from voxveil.cli.main import main
 from voxveil.config.compose import params_text
 from voxveil.kubeflow.cron import check_cron
-from voxveil.kubeflow.resources import Images, load_images
+from voxveil.kubeflow.pods import Images, load_images
 from voxveil.kubeflow.server import Endpoint, KubeflowError, Server, find_endpoint
 from voxveil.kubeflow.submitting import Order, cancel, find_started, schedule, submit, unschedule
 from voxveil.runtime.errors import InputError

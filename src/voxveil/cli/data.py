@@ -148,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _init(args: argparse.Namespace) -> int:
-    from voxveil.datasets.place import find_root
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.remote import Settings, set_up
 
     settings = Settings(
@@ -162,12 +162,12 @@ def _init(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> int:
     from voxveil.datasets.adding import add_dataset
-    from voxveil.datasets.place import Place, find_root
+    from voxveil.datasets.dataset import Dataset, find_root
 
     root = find_root()
     public = False if args.private else True if args.public else None
     if args.url is not None:
-        from voxveil.datasets.importing import import_dataset
+        from voxveil.datasets.adding import import_dataset
 
         if args.folder is not None or args.md5 is None:
             raise InputError("data add: --url takes the place of DIR and needs --md5 HEX")
@@ -181,16 +181,16 @@ def _add(args: argparse.Namespace) -> int:
         face = add_dataset(root, args.name, args.folder, public=public, shards=args.shards, reports=_report)
         more = []
     print(_line(face))
-    _next(" ".join((*Place(root, args.name).in_git, *more)), f"Dataset {args.name}")
+    _next(" ".join((*Dataset(root, args.name).in_git, *more)), f"Dataset {args.name}")
     if not face.public:
         print(f"private: data/{args.name}.manifest.tsv goes into Git; its ids must be pseudonyms")
     return 0
 
 
 def _list(args: argparse.Namespace) -> int:
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.history import all_versions, uncommitted, versions_at
     from voxveil.datasets.listing import print_json, print_table
-    from voxveil.datasets.place import find_root
 
     root = find_root()
     if args.rev is None:
@@ -211,9 +211,9 @@ def _list(args: argparse.Namespace) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     from voxveil.datasets.changes import compare
+    from voxveil.datasets.dataset import check_name, find_root
     from voxveil.datasets.history import rows_at
     from voxveil.datasets.listing import print_changes
-    from voxveil.datasets.place import check_name, find_root
     from voxveil.runtime.atomic import dump_json
 
     root, name = find_root(), check_name(args.name)
@@ -226,8 +226,8 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _get(args: argparse.Namespace) -> int:
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.getting import get_dataset
-    from voxveil.datasets.place import find_root
 
     repository = args.repo or str(find_root())
     face = get_dataset(repository, args.name, args.rev, args.out, report=_silent)
@@ -236,8 +236,8 @@ def _get(args: argparse.Namespace) -> int:
 
 
 def _forget(args: argparse.Namespace) -> int:
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.everywhere import find_everywhere
-    from voxveil.datasets.place import find_root
     from voxveil.datasets.withdrawal import clean_up, print_everywhere, withdraw
 
     root = find_root()

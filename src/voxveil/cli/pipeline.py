@@ -198,7 +198,7 @@ def _fetch(args: argparse.Namespace) -> int:
 def _compile(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
     from voxveil.kubeflow.compile import compile_pipeline, project_root
-    from voxveil.kubeflow.resources import load_images
+    from voxveil.kubeflow.pods import load_images
     from voxveil.runtime.atomic import write_text
 
     params, images = load_params(args.params), load_images(args.images)
@@ -216,7 +216,7 @@ def _run_local(args: argparse.Namespace) -> int:
     from voxveil.kubeflow.compile import compile_pipeline, project_root
     from voxveil.kubeflow.graph import read_arguments, read_pipeline
     from voxveil.kubeflow.local import run_pipeline
-    from voxveil.kubeflow.resources import Images
+    from voxveil.kubeflow.pods import Images
 
     if not args.local:
         raise InputError("pipeline run: only --local is there; 'pipeline submit' starts a run on a cluster")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from voxveil.kubeflow.resources import Images
+    from voxveil.kubeflow.pods import Images
     from voxveil.kubeflow.server import Server
     from voxveil.kubeflow.submitting import Order
 
@@ -73,7 +73,7 @@ def _order(args: argparse.Namespace) -> tuple[Order, Images]:
     from voxveil.config import load_params
     from voxveil.kubeflow.compile import compile_pipeline, project_root
     from voxveil.kubeflow.graph import read_arguments, read_pipeline
-    from voxveil.kubeflow.resources import load_images
+    from voxveil.kubeflow.pods import load_images
     from voxveil.kubeflow.submitting import Order
 
     images = load_images(args.images)

@@ -78,10 +78,10 @@ def _sync(args: argparse.Namespace) -> int:
 
 def _find(name: str) -> int:
     """Print the results runs of an experiment with their systems and trainings."""
+    from voxveil.tracking.client import connect_to_read
     from voxveil.tracking.find_runs import experiment_runs, run_url
     from voxveil.tracking.mlflow_names import PREFIX
-    from voxveil.tracking.publish.link import used_by
-    from voxveil.tracking.reading import connect_to_read
+    from voxveil.tracking.publish.send import used_by
     from voxveil.tracking.store import resolve_store
 
     store = resolve_store()

@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from voxveil.datasets.dataset import FOLDER, Dataset, check_name
 from voxveil.datasets.face import parse_manifest
 from voxveil.datasets.forgetting import current_datasets
-from voxveil.datasets.holdings import Holding, Output, holdings_in_git, outputs_with, speaker_rows
+from voxveil.datasets.holdings import (
+    Holding,
+    Output,
+    holdings_in_git,
+    outputs_with,
+    past_revisions,
+    speaker_rows,
+)
 from voxveil.datasets.mlflow_runs import FoundModel, FoundRun, Tracked, find_tracked, stores_of
-from voxveil.datasets.place import FOLDER, Place, check_name
-from voxveil.datasets.prepared import past_revisions
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
@@ -38,7 +44,7 @@ class Everywhere:
 
     speaker: str
     holdings: list[Holding]
-    current: list[Place]
+    current: list[Dataset]
     outputs: list[Output]
     releases: list[tuple[Release, int]]
     tracked: list[Tracked] = field(default_factory=list)
@@ -117,6 +123,6 @@ def _releases(root: Path, speaker: str, utterances: set[str]) -> list[tuple[Rele
     return counted
 
 
-def _utterances(dataset: Place, speaker: str) -> set[str]:
+def _utterances(dataset: Dataset, speaker: str) -> set[str]:
     rows = parse_manifest(dataset.manifest.read_text(encoding="utf-8"), str(dataset.manifest))
     return {row.utterance for row in speaker_rows(rows, speaker)}

@@ -11,11 +11,10 @@ from voxveil.corpus.opening import open_folder
 from voxveil.corpus.sharded import ShardedSource
 from voxveil.corpus.source import Clip
 from voxveil.datasets.adding import Reports, finish_version, ready, require_unchanged
+from voxveil.datasets.dataset import FOLDER, Dataset, one_at_a_time
 from voxveil.datasets.face import Face, Row, parse_face, parse_manifest
 from voxveil.datasets.holdings import names_speaker, speaker_rows
-from voxveil.datasets.packing import corpus_files, pack_corpus
-from voxveil.datasets.place import FOLDER, Place, one_at_a_time
-from voxveil.datasets.rows import corpus_rows
+from voxveil.datasets.packing import corpus_files, corpus_rows, pack_corpus
 from voxveil.runtime.atomic import whole_directory
 from voxveil.runtime.errors import InputError
 
@@ -25,7 +24,7 @@ _TEXT = {".txt", ".scp", ".ctm", ".tsv", ".csv", ".json", ".jsonl", ".dur", ""}
 _WORD = re.compile(r"[^\s|,;\"']+")
 
 
-def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> list[Place]:
+def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> list[Dataset]:
     """Return the datasets of the work tree whose manifest names the speaker, sorted."""
     found = []
     for path in sorted((root / FOLDER).glob("*.manifest.tsv")):
@@ -38,7 +37,7 @@ def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> lis
     return found
 
 
-def forget_speaker(dataset: Place, speaker: str, reports: Reports) -> Face:
+def forget_speaker(dataset: Dataset, speaker: str, reports: Reports) -> Face:
     """Write the next version of a dataset without the speaker, atomically.
 
     Args:

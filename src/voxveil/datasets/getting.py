@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.corpus.opening import open_folder
+from voxveil.datasets.dataset import FOLDER, check_name
 from voxveil.datasets.face import Face, manifest_text, parse_face, parse_manifest
-from voxveil.datasets.place import FOLDER, check_name
-from voxveil.datasets.rows import Report, corpus_rows
+from voxveil.datasets.packing import Report, corpus_rows
 from voxveil.runtime.atomic import whole_directory
 from voxveil.runtime.dvc_program import dvc_environment, require_dvc
 from voxveil.runtime.errors import DataError, InputError, PrivacyError, one_line

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
+from voxveil.datasets.dataset import FOLDER, check_name
 from voxveil.datasets.face import Face, Row, parse_face, parse_manifest
 from voxveil.datasets.git import file_at, files_at, git, resolve
-from voxveil.datasets.place import FOLDER, check_name
 from voxveil.runtime.errors import DataError, InputError
 
 __all__ = ["Version", "all_versions", "names_at", "rows_at", "uncommitted", "versions_at"]

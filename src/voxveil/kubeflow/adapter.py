@@ -9,6 +9,7 @@ from pathlib import Path
 
 from voxveil.config import Params, parse_params
 from voxveil.kubeflow.ends import (
+    ExecutorInput,
     check_output_parameters,
     files_artifact,
     named_artifact,
@@ -17,7 +18,6 @@ from voxveil.kubeflow.ends import (
     read_training,
     write_output,
 )
-from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.kubeflow.locations import leave_locations, report_locations
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
 from voxveil.runtime.done import DONE

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from voxveil.config import Params
-from voxveil.kubeflow.placement import placer
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images, pod_configurer
 from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
 
 __all__ = ["compile_pipeline", "project_root"]
@@ -69,7 +68,7 @@ def compile_pipeline(
         raise MissingExtraError("kfp", "pipeline") from None
     with _importing_from(root):
         module = importlib.import_module(f"pipelines.{name}")
-    configure = placer(root, images, params)
+    configure = pod_configurer(root, images, params)
     if draws is None:
         pipeline = module.build(params, configure)
     elif "draws" in inspect.signature(module.build).parameters:

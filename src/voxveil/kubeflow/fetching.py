@@ -25,7 +25,7 @@ from voxveil.kubeflow.submitting import find_started
 from voxveil.runtime.atomic import read_json, whole_directory, write_text
 from voxveil.runtime.done import DONE, require_done
 from voxveil.runtime.errors import InputError, ParamsError, VoxveilError
-from voxveil.tracking.reading import connect_to_read
+from voxveil.tracking.client import connect_to_read
 from voxveil.tracking.store import resolve_store
 
 __all__ = ["Finished", "fetch_results", "finished_here", "finished_on_server"]

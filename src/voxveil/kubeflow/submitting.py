@@ -15,7 +15,7 @@ from typing import Any
 
 from voxveil.kubeflow.cron import check_cron
 from voxveil.kubeflow.graph import read_pipeline
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.server import KubeflowError, Server
 from voxveil.kubeflow.store import parse_location
 from voxveil.runtime.errors import InputError

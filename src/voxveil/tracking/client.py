@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from voxveil.runtime.errors import MissingExtraError, VoxveilError
+from voxveil.runtime.errors import InputError, MissingExtraError, VoxveilError
 from voxveil.runtime.git import ask_git
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import Store
 
-__all__ = ["Tracker", "TrackingError", "common_tags", "connect", "git_commit"]
+__all__ = ["Tracker", "TrackingError", "common_tags", "connect", "connect_to_read", "git_commit"]
 
 #: Seconds and tries before a server counts as away; the user's own settings win.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
@@ -184,3 +184,19 @@ def _quoted(value: str) -> str:
     if "'" in value:
         raise TrackingError(f"cannot search MLflow for {value!r}: it holds a quote")
     return value
+
+
+def connect_to_read(store: Store, sought: str) -> Tracker:
+    """Connect for reading; a missing database file is not created.
+
+    Args:
+        store: Where to look.
+        sought: What is looked for, the beginning of the message.
+
+    Raises:
+        InputError: There is no such file.
+        TrackingError: The store is away or refuses.
+    """
+    if store.file is not None and not store.file.is_file():
+        raise InputError(f"{sought}; there is no MLflow store at {store.shown} (MLFLOW_TRACKING_URI)")
+    return connect(store)

@@ -19,9 +19,8 @@ from voxveil.results.comparison.run_results import (
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.dvc_experiments import fetch_outputs, knows
 from voxveil.runtime.errors import InputError
-from voxveil.tracking.client import Tracker
+from voxveil.tracking.client import Tracker, connect_to_read
 from voxveil.tracking.mlflow_names import PREFIX
-from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import Store
 
 __all__ = ["compare_url", "experiment_runs", "find_run", "run_url"]

@@ -18,7 +18,7 @@ from voxveil.results.gate.evidence import Evidence, read_evidence
 from voxveil.results.gate.losses import losses_or_reason
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError
-from voxveil.tracking.models.versions import find_alias
+from voxveil.tracking.models.registering import find_alias
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["ALIASES", "run"]

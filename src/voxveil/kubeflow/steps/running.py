@@ -10,13 +10,13 @@ from pathlib import Path
 from voxveil.config import parse_params
 from voxveil.kubeflow.adapter import check_keys
 from voxveil.kubeflow.ends import (
+    ExecutorInput,
     check_output_parameters,
     named_artifact,
     params_mapping,
     read_inputs,
     write_output,
 )
-from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.steps.registry import STEP_VALUES, is_step, share_of, spec_of
 from voxveil.runtime.done import require_done

@@ -17,7 +17,7 @@ from voxveil.runtime.done import DONE, file_sha256
 from voxveil.runtime.dvc_experiments import fetch_outputs
 from voxveil.runtime.errors import IncompleteInputError, InputError, MissingExtraError
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_fault
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, parse_place
+from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
 
 __all__ = ["cache_root", "locate_model"]
 
@@ -40,10 +40,10 @@ def locate_model(text: str, system: str | None = None) -> Path:
         InputError: There is no such model, or it cannot be reached.
         IncompleteInputError: A file is missing or differs from its checksum.
     """
-    address = parse_place(text)
+    address = parse_address(text)
     if address is None:
         return bundle_folder(Path(text), system)
-    if isinstance(address, RegistryPlace):
+    if isinstance(address, RegistryAddress):
         pointer = _resolve(address)
         if system not in (None, pointer.system):
             raise InputError(f"--system {system}: {address} holds {pointer.system}")
@@ -86,7 +86,7 @@ def _checked(folder: Path, digest: str) -> Path:
 
 
 def _fetch(pointer: Pointer, folder: Path) -> None:
-    if isinstance(pointer.address, DVCPlace):
+    if isinstance(pointer.address, DVCAddress):
         _from_dvc(pointer.address, folder)
         found = file_sha256(folder / SUMS) if (folder / SUMS).is_file() else "nothing"
     else:
@@ -111,7 +111,7 @@ def _from_s3(address: S3Uri, sums: bytes, folder: Path) -> None:
     write_bytes(folder / SUMS, sums)
 
 
-def _from_dvc(address: DVCPlace, folder: Path) -> None:
+def _from_dvc(address: DVCAddress, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         try:
             fetch_outputs(address.repository, address.commit, Path(scratch), (address.path,))
@@ -166,7 +166,7 @@ def _get(address: S3Uri, name: str, client: Any) -> bytes:
         raise InputError(s3_fault(f"{address}/{name}", "read", error)) from None
 
 
-def _resolve(address: RegistryPlace) -> Pointer:
+def _resolve(address: RegistryAddress) -> Pointer:
     """Return the pointer of a registered version, held against its checksums in the registry."""
     from voxveil.tracking.models.registering import read_pointer
     from voxveil.tracking.store import resolve_store

@@ -10,7 +10,7 @@ from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError, MissingExtraError
 from voxveil.runtime.git import ask_git
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint
-from voxveil.tracking.models.places import DVCPlace
+from voxveil.tracking.models.addresses import DVCAddress
 from voxveil.tracking.store import warn
 
 __all__ = ["dvc_address", "upload"]
@@ -38,7 +38,7 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
     return address
 
 
-def dvc_address(folder: Path) -> DVCPlace:
+def dvc_address(folder: Path) -> DVCAddress:
     """Return the address of a bundle that DVC tracks, at the checked-out commit.
 
     The repository is the remote ``origin``, or this checkout where there is none: others cannot fetch from
@@ -65,7 +65,7 @@ def dvc_address(folder: Path) -> DVCPlace:
             f"commit {commit[:12]} is on no branch of {origin}: until 'git push' and 'dvc push' nobody else"
             " can fetch this model"
         )
-    return DVCPlace(origin or top, commit, path)
+    return DVCAddress(origin or top, commit, path)
 
 
 def _committed(root: Path, commit: str, path: str) -> bytes | None:

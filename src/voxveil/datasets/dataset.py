@@ -11,7 +11,7 @@ from pathlib import Path
 
 from voxveil.runtime.errors import DataError, InputError
 
-__all__ = ["FOLDER", "Place", "check_name", "find_root", "one_at_a_time", "refuse_merge_marks"]
+__all__ = ["FOLDER", "Dataset", "check_name", "find_root", "one_at_a_time", "refuse_merge_marks"]
 
 #: Folder of all datasets, relative to the root.
 FOLDER = "data"
@@ -21,7 +21,7 @@ _MARK = re.compile(r"^(<{7}|>{7})( |$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Place:
+class Dataset:
     """The files of one dataset.
 
     Attributes:
@@ -104,7 +104,7 @@ def one_at_a_time(root: Path) -> Iterator[None]:
         yield
 
 
-def refuse_merge_marks(dataset: Place) -> None:
+def refuse_merge_marks(dataset: Dataset) -> None:
     """Raise an error if Git merge conflict markers are in the dataset's files.
 
     Raises:
