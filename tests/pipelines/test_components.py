@@ -14,7 +14,7 @@ import pytest
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source
 from voxveil.kubeflow.pods import load_resources
-from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.kubeflow.steps.registry import STEP_VALUES, STEPS, is_step, step_module
 from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec
 
@@ -22,6 +22,18 @@ ALL = (*STAGES, *STEPS)
 #: What a fan-in collects; and the scores, whose location the report leaves in MLflow.
 LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many} | {"scores"}
 GATHERED = {port.made_by for spec in STEPS for port in spec.inputs if port.shares}
+#: Texts a step takes beside ``params`` and ``key``.
+STEP_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "anonymize_share": ("share",),
+    "score_share": ("share",),
+    "prepare_revision": ("repository", "dataset", "revision"),
+    "gate": ("registered_model",),
+    "register": ("registered_model", "model_store", "repository", "commit"),
+    "evaluate_scores": ("location", "attacker", "scenario"),
+    "attack_external": ("location", "suffix"),
+    "probe_pitch": ("draw",),
+    "probe_content": ("draw",),
+}
 
 
 def load(root: Path, spec: StageSpec) -> Any:
@@ -42,7 +54,7 @@ def test_one_component_per_stage_and_step(root: Path) -> None:
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
-    assert (root / "src/voxveil/kubeflow/steps" / f"{step.name}.py").is_file()
+    assert (root / "src" / f"{step_module(step.name).replace('.', '/')}.py").is_file()
     # What they read lies outside the store, or moves: the registry, a branch.
     assert not step.cacheable
 

@@ -44,7 +44,7 @@ def message(step: str, out: Path, parameters: dict[str, Any], artifacts: dict[st
     digests = {f"{name}_digest": require_done(path, name).digest for name, path in artifacts.items()}
     call = messages.message(step, out, parameters | digests, artifacts)
     call["outputs"]["parameters"] |= {
-        name: {"outputFile": str(out / name)} for name in STEP_VALUES[spec.name]
+        name: {"outputFile": str(out / name)} for name in STEP_VALUES.get(spec.name, ())
     }
     return json.dumps(call)
 

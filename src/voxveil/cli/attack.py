@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+from voxveil.runtime.errors import InputError, ParamsError, import_extra
 
 if TYPE_CHECKING:
     from voxveil.attack.external.running import Attack
@@ -90,11 +89,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find, train, attack, judge, write, print."""
-    for package, extra in (("torch", "train"), ("soundfile", "train")):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, extra)
-    if not args.no_figures and importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "plots")
+    import_extra("torch", "train")
+    import_extra("soundfile", "train")
+    if not args.no_figures:
+        import_extra("matplotlib", "plots")
     if args.seeds < 0 or args.rank_inputs < 1 or args.replicates < 0:
         raise InputError("--seeds and --replicates must be 0 or more, --rank-inputs 1 or more")
     from voxveil.attack.attackers.registry import listed_kinds

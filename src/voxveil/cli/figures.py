@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,10 +69,7 @@ def score_figures(scores: ScoreSet, ranks: RankSet | None) -> Iterator[tuple[str
 
 def run(args: argparse.Namespace) -> int:
     """Draw the figures asked for."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
+    import_extra("matplotlib", "plots")
     from voxveil.metrics import paper_figures
     from voxveil.metrics.evaluation import read_evaluation
     from voxveil.metrics.plots import save_figure

@@ -94,13 +94,9 @@ def _find(name: str) -> int:
         )
     for parent in parents:
         run_id = parent.info.run_id
-        with tracker.burst() as client:
-            children = client.search_runs(
-                [tracker.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'", max_results=200
-            )
-            trained = client.search_runs(
-                [tracker.experiment_id], f"tags.`{PREFIX}{used_by(run_id)}` LIKE '%'", max_results=200
-            )
+        with tracker.burst():
+            children = tracker.search(f"tags.`mlflow.parentRunId` = '{run_id}'", 200)
+            trained = tracker.search(f"tags.`{PREFIX}{used_by(run_id)}` LIKE '%'", 200)
         everyone = {run.info.run_id: run for run in (parent, *children, *trained)}
         rows = [_row(run) for run in sorted(everyone.values(), key=_order)]
         for kind, title, found in rows:

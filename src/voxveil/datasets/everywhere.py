@@ -22,7 +22,8 @@ from voxveil.privacy.ledger import registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
 from voxveil.runtime.atomic import read_json
-from voxveil.runtime.errors import DataError, InputError, PrivacyError
+from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.tracking.client import TrackingError
 
 __all__ = ["Everywhere", "find_everywhere"]
 
@@ -92,7 +93,7 @@ def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywher
     for store in stores:
         try:
             found.tracked.append(find_tracked(store, hashes))
-        except DataError as error:
+        except TrackingError as error:
             gaps.append(f"{error}; not searched")
     found.imported = sorted(
         {

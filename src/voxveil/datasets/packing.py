@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from voxveil.audio.containers import cut_short, not_read
 from voxveil.corpus.sharded import SHARD_STEM, clip_file
@@ -16,7 +15,7 @@ from voxveil.corpus.source import Clip, Source
 from voxveil.datasets.face import Row
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.done import file_sha256
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.filenames import NOT_UTF8, printable, utf8_name
 from voxveil.runtime.shards import ShardWriter
 
@@ -170,7 +169,7 @@ def clip_row(clip: Clip, path: Path) -> Row:
 
 
 def _milliseconds(path: Path, shown: str) -> int:
-    soundfile = _soundfile()
+    soundfile = import_extra("soundfile", "data")
     if path.stat().st_size == 0:
         raise InputError(f"{shown}: refused, the file has 0 bytes")
     if refusal := not_read(path):
@@ -189,11 +188,3 @@ def _milliseconds(path: Path, shown: str) -> int:
         recording = read_recording(path, shown)
         samples, rate = recording.source_samples, recording.source_rate
     return (samples * 1000 + rate // 2) // rate
-
-
-def _soundfile() -> Any:
-    try:
-        import soundfile
-    except ImportError:
-        raise MissingExtraError("soundfile", "data") from None
-    return soundfile

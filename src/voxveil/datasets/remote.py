@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from voxveil.datasets.git import git
 from voxveil.runtime.dvc_program import dvc, require_dvc
 from voxveil.runtime.errors import DataError, InputError, one_line
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint, s3_error_code, s3_reason
+from voxveil.runtime.s3 import S3Uri, is_s3_fault, s3_client, s3_endpoint, s3_error_code, s3_reason
 
 __all__ = ["Bucket", "Settings", "set_up"]
 
@@ -166,12 +166,8 @@ class Bucket:
     def _ask(self, what: str, call: Callable[[], T]) -> T:
         try:
             return call()
-        except DataError:
-            raise
-        except Exception as error:  # botocore's faults have no common base
-            # ValueError: boto3's word for an endpoint that is no address.
-            of_boto = type(error).__module__.partition(".")[0] in ("botocore", "boto3", "urllib3")
-            if not of_boto and not isinstance(error, OSError | ValueError):
+        except Exception as error:
+            if not is_s3_fault(error):
                 raise
             raise DataError(f"{self.shown}: cannot {what} it: {s3_reason(error)}") from None
 

@@ -16,9 +16,8 @@ from voxveil.datasets.holdings import Holding, holding_refs
 from voxveil.datasets.listing import table
 from voxveil.datasets.mlflow_runs import FoundModel, Tracked, delete_found
 from voxveil.runtime.dvc_program import dvc
-from voxveil.runtime.errors import DataError, InputError, VoxveilError, one_line
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_fault
-from voxveil.tracking.store import Store
+from voxveil.runtime.errors import DataError, InputError, one_line
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults, s3_keys
 
 __all__ = [
     "DVC_GC",
@@ -107,18 +106,11 @@ def delete_bytes(model: FoundModel) -> str:
     if not model.address.startswith("s3://"):
         return "version deleted"
     address = S3Uri.parse(model.address)
-    try:
+    with s3_faults(model.address, "deleted", DataError):
         client = s3_client()
-        pages = client.get_paginator("list_objects_v2").paginate(
-            Bucket=address.bucket, Prefix=address.key("")
-        )
-        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
+        keys = list(s3_keys(client, address))
         for key in keys:
             client.delete_object(Bucket=address.bucket, Key=key)
-    except VoxveilError:
-        raise
-    except Exception as error:  # botocore's faults have no common base
-        raise DataError(s3_fault(model.address, "deleted", error)) from None
     return f"{len(keys)} objects of {model.address} deleted, version deleted"
 
 
@@ -131,7 +123,7 @@ def tracked_commands(tracked: Tracked) -> list[str]:
     last = f"mlflow gc --backend-store-uri {store.shown} --tracking-uri {store.shown} --run-ids {ids}"
     return [
         *(f"MLFLOW_TRACKING_URI={store.shown} mlflow runs delete --run-id {run.id}" for run in live),
-        f"voxveil stack gc --older-than 0d --run-ids {ids}   # on the server" if _server(store) else last,
+        f"voxveil stack gc --older-than 0d --run-ids {ids}   # on the server" if store.file is None else last,
     ]
 
 
@@ -139,14 +131,15 @@ def collect_tracked(root: Path, tracked: Tracked) -> str:
     """Delete model versions and runs, permanently in a local database; return a report.
 
     Raises:
-        DataError: MLflow refuses.
+        DataError: ``mlflow gc`` fails.
+        TrackingError: MLflow is away or refuses.
     """
     delete_found(tracked)
     store, runs = tracked.store, tracked.runs
     if not runs:
         return "done"
     ids = ",".join(run.id for run in runs)
-    if _server(store):
+    if store.file is None:
         return (
             f"{len(runs)} runs are marked as deleted; on the server 'voxveil stack gc --older-than 0d"
             f" --run-ids {ids}' removes them for good"
@@ -162,10 +155,6 @@ def collect_tracked(root: Path, tracked: Tracked) -> str:
     if result.returncode:
         raise DataError(f"mlflow gc: {store.redact(result.stderr.strip().rpartition(chr(10))[2])}")
     return f"{len(runs)} runs removed for good"
-
-
-def _server(store: Store) -> bool:
-    return store.lock is None
 
 
 def print_everywhere(found: Everywhere) -> None:
@@ -238,7 +227,8 @@ def clean_up(root: Path, found: Everywhere) -> int:
 
     Raises:
         InputError: Something stands in the way; nothing was deleted.
-        DataError: DVC, S3 or MLflow refuses.
+        DataError: DVC or S3 refuses.
+        TrackingError: MLflow is away or refuses.
     """
     obstacles = in_the_way(root, found.holdings, [dataset.name for dataset in found.current])
     obstacles += [line for model in found.models for line in in_use(model)]

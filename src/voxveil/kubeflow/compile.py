@@ -12,7 +12,7 @@ from pathlib import Path
 
 from voxveil.config import Params
 from voxveil.kubeflow.pods import Images, pod_configurer
-from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+from voxveil.runtime.errors import InputError, ParamsError, import_extra
 
 __all__ = ["compile_pipeline", "project_root"]
 
@@ -62,10 +62,7 @@ def compile_pipeline(
         raise InputError(f"--pipeline {name}: not there; pipelines: {', '.join(known)}")
     if not params.systems:
         raise ParamsError("systems: there are none, so there is nothing to run; add one")
-    try:
-        from kfp import compiler
-    except ImportError:
-        raise MissingExtraError("kfp", "pipeline") from None
+    compiler = import_extra("kfp.compiler", "pipeline")
     with _importing_from(root):
         module = importlib.import_module(f"pipelines.{name}")
     configure = pod_configurer(root, images, params)

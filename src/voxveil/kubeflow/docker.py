@@ -16,7 +16,7 @@ from typing import Any
 
 from voxveil.kubeflow.graph import Pipeline, Task
 from voxveil.kubeflow.local import Execute, task_environment
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra, one_line
 
 __all__ = ["docker_execute", "require_images"]
 
@@ -49,7 +49,7 @@ def require_images(pipeline: Pipeline) -> None:
         InputError: No Docker, or an image is missing (named).
         MissingExtraError: Docker's package is not installed.
     """
-    docker = _docker()
+    docker = import_extra("docker", "pipeline")
     try:
         client = docker.from_env()
         try:
@@ -57,7 +57,9 @@ def require_images(pipeline: Pipeline) -> None:
         finally:
             client.close()
     except docker.errors.DockerException as error:
-        raise InputError(f"Docker cannot be reached ({_line(error)}); --no-docker runs without it") from None
+        raise InputError(
+            f"Docker cannot be reached ({one_line(error)}); --no-docker runs without it"
+        ) from None
     tasks = [*pipeline.tasks, *([pipeline.exit] if pipeline.exit else [])]
     missing = sorted({task.image for task in tasks} - known)
     if missing:
@@ -75,7 +77,7 @@ def docker_execute(root: Path, report: Callable[[str], None], *, network: str = 
         report: Told every line a container prints.
         network: Docker network; ``host`` lets a container reach servers on this machine.
     """
-    _docker()
+    import_extra("docker", "pipeline")
     root = Path(root).resolve()
     # Kubernetes gives checkpoints and ledger by volume and by S3; here they lie beside the tasks.
     for name in ("checkpoints", "ledger"):
@@ -109,7 +111,7 @@ def _run(
     from kfp import local
     from kfp.local import docker_task_handler
 
-    docker = _docker()
+    docker = import_extra("docker", "pipeline")
     runner = local.DockerRunner(
         network_mode=network,
         read_only=True,
@@ -144,7 +146,7 @@ def _run(
             raise InputError(f"task {task.title}: stopped after its timeout of {timeout} s")
         return code
     except docker.errors.DockerException as error:
-        raise InputError(f"task {task.title}: Docker refuses ({_line(error)})") from None
+        raise InputError(f"task {task.title}: Docker refuses ({one_line(error)})") from None
     finally:
         client.close()
 
@@ -163,16 +165,3 @@ def _hand_over(folder: Path) -> None:
     """Give the containers' user write access to a folder created by root."""
     if os.getuid() == 0:
         os.chown(folder, *_user())
-
-
-def _docker() -> Any:
-    try:
-        import docker
-    except ImportError:
-        raise MissingExtraError("docker", "pipeline") from None
-    return docker
-
-
-def _line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else f"{text[:197]}..."

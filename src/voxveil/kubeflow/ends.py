@@ -183,9 +183,9 @@ def files_artifact(port: Port) -> str:
     return f"{port.name}_files" if port.kind == "HTML" and not port.copy_of else port.name
 
 
-def params_mapping(call: ExecutorInput) -> dict[str, Any]:
+def params_mapping(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameter ``params`` as an object, which some launchers pass as text."""
-    value = call.parameters.get("params")
+    value = parameters.get("params")
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -242,9 +242,9 @@ def read_inputs(
     return folders, digests
 
 
-def read_training(call: ExecutorInput) -> dict[str, str]:
+def read_training(parameters: Mapping[str, Any]) -> dict[str, str]:
     """Return the fingerprint of each training that earlier tasks reported, cached ones too."""
-    entries = call.parameters.get("training", [])
+    entries = parameters.get("training", [])
     texts = entries if isinstance(entries, list) else [entries]
     pairs = [text.split(" ") if isinstance(text, str) else [] for text in texts]
     if any(len(pair) != 2 or not all(pair) for pair in pairs) or texts is not entries:

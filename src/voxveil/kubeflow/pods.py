@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,23 +159,16 @@ _GPU = "nvidia.com/gpu"
 _GPU_LABEL = ("nvidia.com/gpu.present", "true")
 _SHARED = "8Gi"
 
-_STORE_CONFIG = {"AWS_ENDPOINT_URL": "AWS_ENDPOINT_URL", "AWS_REGION": "AWS_REGION"}
-_STORE_SECRET = {"AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY"}
-_TRACKING_CONFIG = {
-    "MLFLOW_TRACKING_URI": "MLFLOW_TRACKING_URI",
-    "MLFLOW_EXPERIMENT_NAME": "MLFLOW_EXPERIMENT_NAME",
-}
-_TRACKING_SECRET = {
-    "MLFLOW_TRACKING_USERNAME": "MLFLOW_TRACKING_USERNAME",
-    "MLFLOW_TRACKING_PASSWORD": "MLFLOW_TRACKING_PASSWORD",
-}
-
+_STORE_CONFIG = ("AWS_ENDPOINT_URL", "AWS_REGION")
+_STORE_SECRET = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+_TRACKING_CONFIG = ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
+_TRACKING_SECRET = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 # Beside training: what speaks to MLflow, to the S3 store, and to people.
 _TRACKED = ("report", "gate", "register", "evaluate_scores", "evaluate_attacks", "close_run")
 _RELEASING = ("anonymize", "anonymize_share")
 _STORED = (*_RELEASING, "prepare_revision", "gate", "register", "evaluate_scores", "attack_external")
 _TELLING = ("gate", "close_run")
-_LEDGER_CONFIG = {"VOXVEIL_LEDGER": "VOXVEIL_LEDGER"}
+_LEDGER_CONFIG = ("VOXVEIL_LEDGER",)
 
 #: Takes a task, the stem of its stage and its key; returns the task.
 Configure = Callable[[Any, str, str], Any]
@@ -245,14 +238,19 @@ def _connect(task: Any, spec: StageSpec) -> None:
         kubernetes.mount_pvc(task, CHECKPOINT_CLAIM, CHECKPOINTS)
         task.set_env_variable("VOXVEIL_CHECKPOINTS", CHECKPOINTS)
     if spec.trains or spec.name in _TRACKED:
-        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _TRACKING_CONFIG)
+        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _same_names(_TRACKING_CONFIG))
         # A server without users needs no password.
-        kubernetes.use_secret_as_env(task, TRACKING_SECRET, _TRACKING_SECRET, optional=True)
+        kubernetes.use_secret_as_env(task, TRACKING_SECRET, _same_names(_TRACKING_SECRET), optional=True)
         kubernetes.use_field_path_as_env(task, "KFP_RUN_ID", "metadata.labels['pipeline/runid']")
     if spec.name in _RELEASING:
-        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _LEDGER_CONFIG)
+        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _same_names(_LEDGER_CONFIG))
     if spec.name in _STORED or any(port.many or port.shares for port in spec.inputs):
-        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _STORE_CONFIG)
-        kubernetes.use_secret_as_env(task, SECRET, _STORE_SECRET)
+        kubernetes.use_config_map_as_env(task, CONFIG_MAP, _same_names(_STORE_CONFIG))
+        kubernetes.use_secret_as_env(task, SECRET, _same_names(_STORE_SECRET))
     if spec.name in _TELLING:
         kubernetes.use_secret_as_env(task, WEBHOOK_SECRET, {"url": "VOXVEIL_WEBHOOK"}, optional=True)
+
+
+def _same_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the variable of each key of a config map or secret: called as the key."""
+    return {name: name for name in names}

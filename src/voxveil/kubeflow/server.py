@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from voxveil.runtime.errors import InputError, MissingExtraError, VoxveilError
+from voxveil.runtime.errors import InputError, VoxveilError, import_extra
 
 __all__ = ["Endpoint", "KubeflowError", "Server", "find_endpoint"]
 
@@ -91,11 +91,9 @@ class Server:
     """
 
     def __init__(self, endpoint: Endpoint, *, backoff: float = 0.5) -> None:
-        try:
-            import kfp_server_api
-            import urllib3
-        except ImportError:
-            raise MissingExtraError("kfp", "pipeline") from None
+        kfp_server_api = import_extra("kfp_server_api", "pipeline", "kfp")
+        import urllib3
+
         self.endpoint = endpoint
         self.api: Any = kfp_server_api
         settings = kfp_server_api.Configuration(host=endpoint.url)

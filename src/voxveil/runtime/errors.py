@@ -6,6 +6,9 @@ The command line prints ``voxveil: error: <message>`` and exits with
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 __all__ = [
     "DataError",
     "IncompleteInputError",
@@ -14,6 +17,7 @@ __all__ = [
     "ParamsError",
     "PrivacyError",
     "VoxveilError",
+    "import_extra",
     "one_line",
 ]
 
@@ -56,6 +60,23 @@ class DataError(VoxveilError):
     """Git, DVC or the dataset store fails or cannot be reached."""
 
     exit_code = 1
+
+
+def import_extra(module: str, extra: str, package: str = "") -> Any:
+    """Import a module of an optional dependency and return it.
+
+    Args:
+        module: Its full name, such as ``kfp.compiler``.
+        extra: The extra of voxveil that installs it.
+        package: Name of the package for the message; the first part of ``module`` unless given.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(package or module.partition(".")[0], extra) from None
 
 
 def one_line(text: object) -> str:

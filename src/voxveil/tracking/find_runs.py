@@ -19,7 +19,7 @@ from voxveil.results.comparison.run_results import (
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.dvc_experiments import fetch_outputs, knows
 from voxveil.runtime.errors import InputError
-from voxveil.tracking.client import Tracker, connect_to_read
+from voxveil.tracking.client import Tracker, call_or_none, connect_to_read
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import Store
 
@@ -101,15 +101,10 @@ def _from_mlflow(text: str, tracker: Tracker, scratch: Path) -> RunResults:
 
 def _run_of(text: str, tracker: Tracker) -> Any:
     if _ID.match(text):
-        from mlflow.exceptions import MlflowException
-
         with tracker.burst() as client:
-            try:
-                run = client.get_run(text)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                raise InputError(f"run {text}: not at {tracker.store.shown}") from None
+            run = call_or_none(client.get_run, text)
+        if run is None:
+            raise InputError(f"run {text}: not at {tracker.store.shown}")
         if run.info.lifecycle_stage != "active":
             raise InputError(f"run {text}: deleted; 'mlflow runs restore' brings it back")
         return run
@@ -129,8 +124,8 @@ def _run_of(text: str, tracker: Tracker) -> Any:
 def _by_name(tracker: Tracker, name: str) -> Sequence[Any]:
     if "'" in name:
         return []
-    with tracker.burst() as client:
-        return list(client.search_runs([tracker.experiment_id], f"attributes.run_name = '{name}'"))
+    with tracker.burst():
+        return tracker.search(f"attributes.run_name = '{name}'")
 
 
 def _superseded(run: Any) -> bool:

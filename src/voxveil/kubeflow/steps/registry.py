@@ -9,7 +9,7 @@ from voxveil.research.probe.pipeline import FEATURES, PROBED
 from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
 
-__all__ = ["STEPS", "STEP_PARAMETERS", "STEP_VALUES", "gather_of", "is_step", "share_of", "spec_of"]
+__all__ = ["STEPS", "STEP_VALUES", "gather_of", "is_step", "share_of", "spec_of", "step_module"]
 
 _SHARE, _GATHER = "_share", "_gather"
 
@@ -127,31 +127,10 @@ STEPS: tuple[StageSpec, ...] = (
 )
 """Every step."""
 
-STEP_PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "anonymize_share": ("share",),
-    "score_share": ("share",),
-    "prepare_revision": ("repository", "dataset", "revision"),
-    "gate": ("registered_model",),
-    "register": ("registered_model", "model_store", "repository", "commit"),
-    "evaluate_scores": ("location", "attacker", "scenario"),
-    "attack_external": ("location", "suffix"),
-    **{f"probe_{kind}": ("draw",) for kind in PROBED},
-}
-"""Texts a step takes beside ``params`` and ``key``."""
-
 STEP_VALUES: Mapping[str, tuple[str, ...]] = {
-    "anonymize_share": (),
-    "anonymize_gather": (),
-    "score_share": (),
-    "score_gather": (),
     "prepare_revision": ("commit",),
     "gate": ("promoted",),
     "register": ("version",),
-    "evaluate_scores": (),
-    "attack_external": (),
-    "evaluate_attacks": (),
-    "close_run": (),
-    **{f"probe_{kind}": () for kind in (*PROBED, "gather")},
 }
 """Texts a step gives beside the digests of its outputs."""
 
@@ -159,6 +138,11 @@ STEP_VALUES: Mapping[str, tuple[str, ...]] = {
 def is_step(name: str) -> bool:
     """Return whether ``name`` is a step and not a stage."""
     return any(name == step.name for step in STEPS)
+
+
+def step_module(name: str) -> str:
+    """Return the full name of the module whose ``run`` does the work of a step."""
+    return f"{__package__}.{'sharing' if share_of(name) or gather_of(name) else name}"
 
 
 def share_of(name: str) -> str:

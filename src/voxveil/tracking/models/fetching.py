@@ -15,8 +15,8 @@ from voxveil.anonymize.recordings import bundle_folder
 from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.done import DONE, file_sha256
 from voxveil.runtime.dvc_experiments import fetch_outputs
-from voxveil.runtime.errors import IncompleteInputError, InputError, MissingExtraError
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_fault
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_faults
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
 
 __all__ = ["cache_root", "locate_model"]
@@ -156,14 +156,13 @@ def _systems(address: S3Uri, client: Any) -> list[str]:
 
 
 def _get(address: S3Uri, name: str, client: Any) -> bytes:
-    try:
-        return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
-    except MissingExtraError:
-        raise
-    except Exception as error:
-        if s3_error_code(error) in ("NoSuchKey", "404"):
-            raise IncompleteInputError(f"{address}/{name}: missing") from None
-        raise InputError(s3_fault(f"{address}/{name}", "read", error)) from None
+    with s3_faults(f"{address}/{name}", "read"):
+        try:
+            return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
+        except Exception as error:
+            if s3_error_code(error) in ("NoSuchKey", "404"):
+                raise IncompleteInputError(f"{address}/{name}: missing") from None
+            raise
 
 
 def _resolve(address: RegistryAddress) -> Pointer:

@@ -16,7 +16,7 @@ from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.runtime.s3 import S3Uri
-from voxveil.tracking.client import Tracker, common_tags, connect, connect_to_read
+from voxveil.tracking.client import Tracker, call_or_none, common_tags, connect, connect_to_read
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress
 from voxveil.tracking.store import Store
@@ -116,17 +116,13 @@ def read_pointer(address: RegistryAddress, store: Store) -> Pointer:
 
 
 def _version(tracker: Tracker, address: RegistryAddress) -> Any:
-    from mlflow.exceptions import MlflowException
-
     with tracker.burst() as client:
-        try:
-            if address.alias:
-                return client.get_model_version_by_alias(address.name, address.alias)
-            return client.get_model_version(address.name, address.version)
-        except MlflowException as error:
-            if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
-                raise
-            raise InputError(f"{address}: no such model, alias or version at {tracker.store.shown}") from None
+        find = client.get_model_version_by_alias if address.alias else client.get_model_version
+        codes = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+        version = call_or_none(find, address.name, address.alias or address.version, codes=codes)
+    if version is None:
+        raise InputError(f"{address}: no such model, alias or version at {tracker.store.shown}")
+    return version
 
 
 def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
@@ -140,15 +136,9 @@ def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
 def _make_version(
     tracker: Tracker, name: str, folder: Path, pointer: Pointer, tags: Mapping[str, str]
 ) -> str:
-    from mlflow.exceptions import MlflowException
-
     full = {f"{PREFIX}{key}": value for key, value in tags.items()}
     with tracker.burst() as client, tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
-        try:
-            client.create_registered_model(name)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
+        call_or_none(client.create_registered_model, name, codes=("RESOURCE_ALREADY_EXISTS",))
         write_json(Path(scratch) / _POINTER, pointer.to_json())
         run = client.create_run(
             tracker.experiment_id,
@@ -223,17 +213,9 @@ def find_alias(name: str, alias: str, store: Store) -> Version | None:
     Raises:
         TrackingError: The store is away or refuses; that is not "nobody".
     """
-    tracker = connect(store)
-    from mlflow.exceptions import MlflowException
-
-    with tracker.burst() as client:
-        try:
-            model = client.get_registered_model(name)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-            return None
-        if alias not in model.aliases:
+    with connect(store).burst() as client:
+        model = call_or_none(client.get_registered_model, name)
+        if model is None or alias not in model.aliases:
             return None
         version = client.get_model_version_by_alias(name, alias)
     tags = {key.removeprefix(PREFIX): value for key, value in version.tags.items() if key.startswith(PREFIX)}

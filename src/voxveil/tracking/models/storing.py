@@ -7,9 +7,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
 from voxveil.runtime.done import file_sha256
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.git import ask_git
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults
 from voxveil.tracking.models.addresses import DVCAddress
 from voxveil.tracking.store import warn
 
@@ -25,16 +25,10 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
     read_bundle(folder)
     sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
     address = prefix.below(file_sha256(folder / SUMS))
-    try:
+    with s3_faults(address, "written"):
         client = s3_client()
         for name in (*sums, SUMS):
             client.put_object(Bucket=address.bucket, Key=address.key(name), Body=(folder / name).read_bytes())
-    except MissingExtraError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
-        raise InputError(f"{address}{where}: cannot be written ({reason})") from None
     return address
 
 
@@ -69,13 +63,11 @@ def dvc_address(folder: Path) -> DVCAddress:
 
 
 def _committed(root: Path, commit: str, path: str) -> bytes | None:
+    open_files = import_extra("dvc.api", "data").DVCFileSystem
+    from dvc.exceptions import DvcException
+
     try:
-        from dvc.api import DVCFileSystem
-        from dvc.exceptions import DvcException
-    except ImportError:
-        raise MissingExtraError("dvc", "data") from None
-    try:
-        with DVCFileSystem(str(root), rev=commit).open(f"{path}/{SUMS}", "rb") as handle:
+        with open_files(str(root), rev=commit).open(f"{path}/{SUMS}", "rb") as handle:
             return bytes(handle.read())
     except (DvcException, OSError):
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from voxveil.tracking.client import quiet_mlflow
 from voxveil.tracking.servers.settings import AUTH_SCHEMA, ServerSettings, StackError
 
 __all__ = ["prepare_database"]
@@ -34,9 +34,7 @@ def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patienc
     Raises:
         StackError: The database is away, older without ``upgrade``, or newer.
     """
-    # Alembic and MLflow narrate the set-up.
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    quiet_mlflow()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from mlflow.server.auth.db import utils as auth
@@ -44,8 +42,7 @@ def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patienc
     from mlflow.store.db import utils as store
     from sqlalchemy import create_engine, text
 
-    # Its import sets the level anew.
-    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    quiet_mlflow()
     with _locked(settings, patience) as connection:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {AUTH_SCHEMA}"))
         connection.commit()
