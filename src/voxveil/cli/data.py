@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from voxveil.cli.actions import add_action, add_actions
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.datasets.face import Face
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Register, list, compare, fetch and forget versions of datasets."
 
@@ -75,18 +76,22 @@ An id may be another person's in another dataset: --dataset NAME looks at that o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil data``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = add_actions(parser)
 
-    def action(name: str, help_line: str) -> argparse.ArgumentParser:
-        return actions.add_parser(
+    def action(
+        name: str, run: Callable[[argparse.Namespace], int], help_line: str
+    ) -> argparse.ArgumentParser:
+        return add_action(
+            actions,
             name,
-            help=help_line,
+            run,
+            help_line,
             description=f"{help_line[0].upper()}{help_line[1:]}.",
             epilog=_EXAMPLES[name],
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
-    init = action("init", "make an S3 folder the default place of the data, and check it")
+    init = action("init", _init, "make an S3 folder the default place of the data, and check it")
     init.add_argument("--remote", required=True, metavar="s3://BUCKET/PREFIX")
     init.add_argument("--endpoint", default="", metavar="URL", help="S3 server; AWS unless told")
     init.add_argument("--region", default="", metavar="R")
@@ -101,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep unfinished uploads so long (%(default)s)",
     )
-    add = action("add", "register a corpus as the next version of a dataset")
+    add = action("add", _add, "register a corpus as the next version of a dataset")
     add.add_argument("name", metavar="NAME")
     add.add_argument("folder", type=Path, nargs="?", metavar="DIR")
     add.add_argument("--url", metavar="URL", help="a LibriSpeech archive, SUBSET.tar.gz, instead of DIR")
@@ -112,19 +117,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--public", action="store_true", help="speech anybody may hear (a new dataset's default)"
     )
     add.add_argument("--shards", action="store_true", help="store as tar shards, however few files")
-    listing = action("list", "show the versions of datasets")
+    listing = action("list", _list, "show the versions of datasets")
     listing.add_argument("names", nargs="*", metavar="NAME")
     listing.add_argument("--rev", metavar="REV", help="only what this revision holds")
-    diff = action("diff", "show what changed between two versions of a dataset")
+    diff = action("diff", _diff, "show what changed between two versions of a dataset")
     diff.add_argument("name", metavar="NAME")
     diff.add_argument("before", metavar="A")
     diff.add_argument("after", metavar="B")
-    get = action("get", "fetch one version of a dataset, without a clone")
+    get = action("get", _get, "fetch one version of a dataset, without a clone")
     get.add_argument("name", metavar="NAME")
     get.add_argument("--rev", required=True, metavar="REV")
     get.add_argument("--out", required=True, type=Path, metavar="DIR")
     get.add_argument("--repo", metavar="URL_OR_PATH", help="Git repository (the current one)")
-    forget = action("forget", "show where a speaker is, and take them out")
+    forget = action("forget", _forget, "show where a speaker is, and take them out")
     forget.add_argument("speaker", metavar="SPEAKER")
     forget.add_argument("--dataset", action="append", default=[], metavar="NAME", help="only this dataset")
     what = forget.add_mutually_exclusive_group()
@@ -132,19 +137,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--gc", action="store_true", help="delete what no current version needs, for good")
     for subcommand in (listing, diff):
         subcommand.add_argument("--json", action="store_true", help="print JSON")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    actions: dict[str, Callable[[argparse.Namespace], int]] = {
-        "init": _init,
-        "add": _add,
-        "list": _list,
-        "diff": _diff,
-        "get": _get,
-        "forget": _forget,
-    }
-    return actions[args.action](args)
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -196,7 +188,8 @@ def _list(args: argparse.Namespace) -> int:
     if args.rev is None:
         versions = all_versions(root, args.names)
     else:
-        versions = [each for each in versions_at(root, args.rev) if not args.names or each.name in args.names]
+        versions = versions_at(root, args.rev)
+        versions = [version for version in versions if not args.names or version.name in args.names]
     missing = sorted(set(args.names) - {version.name for version in versions})
     if missing:
         raise InputError(

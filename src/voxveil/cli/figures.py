@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from voxveil.metrics.data import RankSet, ScoreSet
 
-__all__ = ["EPILOG", "FIGURES", "HELP", "add_arguments", "run", "score_figures"]
+__all__ = ["EPILOG", "HELP", "add_arguments", "run", "score_figures"]
 
 HELP = "Draw the figures that explain the metrics; with --scores, one's own scores in the same form."
 

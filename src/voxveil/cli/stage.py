@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from voxveil.cli.actions import add_params
 from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES, stage_spec
 from voxveil.stages.run import run_stage
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil stage``."""
     parser.add_argument("name", metavar="NAME", help="stage, e.g. train-pitch")
     parser.add_argument("--key", default="", help="system or variant the stage runs for")
-    parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="params file (%(default)s)")
+    add_params(parser)
     parser.add_argument("--in", dest="inputs", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--out", dest="outputs", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument(

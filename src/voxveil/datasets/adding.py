@@ -32,7 +32,7 @@ from voxveil.runtime.atomic import whole_directory, write_text
 from voxveil.runtime.dvc_program import dvc, require_dvc, tracked_md5
 from voxveil.runtime.errors import DataError, InputError
 
-__all__ = ["add_dataset", "finish_version", "import_dataset", "ready", "require_unchanged", "visibility"]
+__all__ = ["add_dataset", "finish_version", "import_dataset", "ready", "require_unchanged"]
 
 #: Makes a report of progress for so many clips.
 Reports = Callable[[int], Report]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from voxveil.runtime.atomic import dump_json
 from voxveil.runtime.errors import InputError
 
-__all__ = ["COLUMNS", "Face", "Row", "face_text", "manifest_text", "parse_face", "parse_manifest", "summary"]
+__all__ = ["Face", "Row", "face_text", "manifest_text", "parse_face", "parse_manifest", "summary"]
 
 COLUMNS = ("utterance", "speaker", "sex", "subset", "seconds", "sha256")
 FORMAT = 1

@@ -14,7 +14,7 @@ from voxveil.datasets.face import Face, Row, parse_face, parse_manifest
 from voxveil.datasets.git import file_at, files_at, git, resolve
 from voxveil.runtime.errors import DataError, InputError
 
-__all__ = ["Version", "all_versions", "names_at", "rows_at", "uncommitted", "versions_at"]
+__all__ = ["Version", "all_versions", "rows_at", "uncommitted", "versions_at"]
 
 _SUMMARY, _MANIFEST = ".json", ".manifest.tsv"
 

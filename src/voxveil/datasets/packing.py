@@ -22,13 +22,11 @@ from voxveil.runtime.shards import ShardWriter
 __all__ = [
     "MOST_FILES",
     "Report",
-    "clip_row",
     "copy_corpus",
     "corpus_files",
     "corpus_rows",
     "pack_corpus",
     "require_inside",
-    "write_tables",
 ]
 
 #: With more files than this a folder is stored as shards: DVC handles each file by itself.

@@ -19,18 +19,7 @@ from voxveil.runtime.dvc_program import dvc
 from voxveil.runtime.errors import DataError, InputError, one_line
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults, s3_keys
 
-__all__ = [
-    "DVC_GC",
-    "clean_up",
-    "collect_data",
-    "collect_tracked",
-    "delete_bytes",
-    "in_the_way",
-    "in_use",
-    "print_everywhere",
-    "tracked_commands",
-    "withdraw",
-]
+__all__ = ["clean_up", "print_everywhere", "withdraw"]
 
 #: Keeps the data of the work tree and of the tip of every local branch and tag, here and on the remote.
 DVC_GC = ("gc", "--workspace", "--all-branches", "--all-tags", "--cloud", "--force")

@@ -18,12 +18,10 @@ from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import StageSpec
 
 __all__ = [
-    "CHECKPOINTS",
     "CHECKPOINT_CLAIM",
     "CONFIG_MAP",
     "Images",
     "Configure",
-    "Resources",
     "SECRET",
     "STAGE_LABEL",
     "TRACKING_SECRET",

@@ -20,7 +20,7 @@ from voxveil.kubeflow.server import KubeflowError, Server
 from voxveil.kubeflow.store import parse_location
 from voxveil.runtime.errors import InputError
 
-__all__ = ["ACTIVE", "Order", "cancel", "check_order", "find_started", "schedule", "submit", "unschedule"]
+__all__ = ["Order", "cancel", "find_started", "schedule", "submit", "unschedule"]
 
 #: States of a run that has not ended.
 ACTIVE = ("PENDING", "RUNNING", "CANCELING", "PAUSED", "RUNTIME_STATE_UNSPECIFIED")

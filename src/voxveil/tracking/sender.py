@@ -21,7 +21,7 @@ from voxveil.tracking.client import Tracker, common_tags, connect
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import resolve_store, warn
 
-__all__ = ["ENABLED", "main", "send", "system_metrics"]
+__all__ = ["send"]
 
 #: MLflow's own switch.
 ENABLED = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"

@@ -19,7 +19,7 @@ from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_faults
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
 
-__all__ = ["cache_root", "locate_model"]
+__all__ = ["locate_model"]
 
 
 def cache_root() -> Path:

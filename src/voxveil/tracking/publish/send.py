@@ -22,7 +22,7 @@ from voxveil.tracking.publish.describe import link_line
 from voxveil.tracking.publish.plan import Plan, parent_plan
 from voxveil.tracking.store import Store, resolve_store
 
-__all__ = ["link_training", "publish", "run_key", "used_by"]
+__all__ = ["publish", "run_key", "used_by"]
 
 _ATTEMPTS = 5
 

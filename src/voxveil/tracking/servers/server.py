@@ -16,7 +16,7 @@ from pathlib import Path
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_reason, s3_status
 from voxveil.tracking.servers.settings import ServerSettings, StackError, setting
 
-__all__ = ["PasswordError", "prepare_bucket", "probe", "server_command", "server_environment", "serve"]
+__all__ = ["PasswordError", "probe", "server_command", "server_environment", "serve"]
 
 
 class PasswordError(StackError):
