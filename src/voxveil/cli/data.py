@@ -220,10 +220,10 @@ def _diff(args: argparse.Namespace) -> int:
 
 def _get(args: argparse.Namespace) -> int:
     from voxveil.datasets.dataset import find_root
-    from voxveil.datasets.getting import get_dataset
+    from voxveil.datasets.getting import get_version
 
     repository = args.repo or str(find_root())
-    face = get_dataset(repository, args.name, args.rev, args.out, report=_silent)
+    face, _ = get_version(repository, args.name, args.rev, args.out)
     print(f"{args.out}: {_line(face)}")
     return 0
 
@@ -262,7 +262,3 @@ def _report(total: int) -> Callable[[int], None]:
     from voxveil.runtime.terminal import Progress
 
     return Progress("data", total, "utterance").update
-
-
-def _silent(_: int) -> None:
-    """Report to nobody."""

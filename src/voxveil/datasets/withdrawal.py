@@ -13,11 +13,11 @@ from voxveil.datasets.face import Face
 from voxveil.datasets.forgetting import forget_speaker
 from voxveil.datasets.git import git, refs
 from voxveil.datasets.holdings import Holding, holding_refs
-from voxveil.datasets.listing import table
 from voxveil.datasets.mlflow_runs import FoundModel, Tracked, delete_found
 from voxveil.runtime.dvc_program import dvc
 from voxveil.runtime.errors import DataError, InputError, one_line
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults, s3_keys
+from voxveil.runtime.terminal import align_columns
 
 __all__ = ["clean_up", "print_everywhere", "withdraw"]
 
@@ -150,24 +150,19 @@ def print_everywhere(found: Everywhere) -> None:
     """Print everything found of the speaker, and what was not searched."""
     print(f"speaker {found.speaker}")
     print(f"\ndataset versions: {len(found.holdings) or 'none'}")
-    print(
-        table(
-            ("dataset", "revision", "date", "utterances", "seconds"),
-            [
-                [
-                    holding.dataset,
-                    holding.commit[:12],
-                    holding.date,
-                    str(len(holding.rows)),
-                    f"{sum(row.milliseconds for row in holding.rows) / 1000:.1f}",
-                ]
-                for holding in found.holdings
-            ],
-        )
-        if found.holdings
-        else "",
-        end="",
-    )
+    if found.holdings:
+        rows = [
+            (
+                holding.dataset,
+                holding.commit[:12],
+                holding.date,
+                str(len(holding.rows)),
+                f"{sum(row.milliseconds for row in holding.rows) / 1000:.1f}",
+            )
+            for holding in found.holdings
+        ]
+        header = ("dataset", "revision", "date", "utterances", "seconds")
+        print("\n".join(align_columns([header, *rows])))
     print(f"now in: {', '.join(f'data/{dataset.name}' for dataset in found.current) or 'no dataset'}")
     print(f"\noutputs: {len(found.outputs) or 'none'}")
     for output in found.outputs:
@@ -221,8 +216,7 @@ def clean_up(root: Path, found: Everywhere) -> int:
     """
     obstacles = in_the_way(root, found.holdings, [dataset.name for dataset in found.current])
     obstacles += [line for model in found.models for line in in_use(model)]
-    if found.gaps:
-        obstacles += [f"not searched: {gap}" for gap in found.gaps]
+    obstacles += [f"not searched: {gap}" for gap in found.gaps]
     if obstacles:
         for line in obstacles[:-1]:
             print(line)

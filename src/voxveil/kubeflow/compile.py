@@ -13,6 +13,7 @@ from pathlib import Path
 from voxveil.config import Params
 from voxveil.kubeflow.pods import Images, pod_configurer
 from voxveil.runtime.errors import InputError, ParamsError, import_extra
+from voxveil.runtime.project import nearest_above
 
 __all__ = ["compile_pipeline", "project_root"]
 
@@ -32,9 +33,9 @@ def project_root(start: Path) -> Path:
         InputError: There is none: the pipelines are part of a checkout, not of the package.
     """
     start = Path(start).resolve()
-    for folder in (start, *start.parents):
-        if (folder / "pipelines" / f"{_DEFAULT}.py").is_file():
-            return folder
+    found = nearest_above(start, f"pipelines/{_DEFAULT}.py")
+    if found is not None:
+        return found
     raise InputError(f"{start}: no pipelines/{_DEFAULT}.py here or above; run this in a checkout of voxveil")
 
 

@@ -6,15 +6,15 @@ Only ``MlflowClient`` is used, never the fluent interface: that one adopts the r
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from voxveil.runtime.atomic import file_lock
 from voxveil.runtime.errors import InputError, VoxveilError, import_extra
 from voxveil.runtime.git import ask_git
 from voxveil.tracking.mlflow_names import PREFIX
@@ -69,7 +69,7 @@ class Tracker:
     @contextmanager
     def burst(self) -> Iterator[Any]:
         """Yield the client for a short burst of writes; every fault becomes a :class:`TrackingError`."""
-        with _faults(self.store), _locked(self.store.lock):
+        with _faults(self.store), _lock(self.store):
             yield self.client
 
     def find(self, **tags: str) -> list[Any]:
@@ -98,7 +98,7 @@ def connect(store: Store, *, experiment: bool = True) -> Tracker:
     quiet_mlflow()
     mlflow_client = import_extra("mlflow.tracking", "mlflow").MlflowClient
     quiet_mlflow()
-    with _faults(store), _locked(store.lock):
+    with _faults(store), _lock(store):
         if store.file is not None and not store.file.exists():
             _make_database(store.file)
         client = mlflow_client(tracking_uri=store.uri)
@@ -185,15 +185,8 @@ def _experiment(client: Any, store: Store) -> str:
     return str(found.experiment_id)
 
 
-@contextmanager
-def _locked(path: Path | None) -> Iterator[None]:
-    if path is None:
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+def _lock(store: Store) -> AbstractContextManager[None]:
+    return nullcontext() if store.lock is None else file_lock(store.lock)
 
 
 @contextmanager

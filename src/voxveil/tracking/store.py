@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from voxveil.runtime.project import project_root
 
-__all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn"]
+__all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn", "without_credentials"]
 
 #: Name of the MLflow experiment unless MLFLOW_EXPERIMENT_NAME says otherwise.
 EXPERIMENT = "voxveil"
@@ -46,7 +46,7 @@ class Store:
     @property
     def shown(self) -> str:
         """The URI without credentials, for messages."""
-        return _without_credentials(self.uri)
+        return without_credentials(self.uri)
 
     def redact(self, text: str) -> str:
         """Return ``text`` as one line of at most 200 characters without this store's credentials."""
@@ -94,7 +94,8 @@ def _sqlite_file(uri: str) -> Path | None:
     return Path(path.partition("?")[0]).absolute()
 
 
-def _without_credentials(uri: str) -> str:
+def without_credentials(uri: str) -> str:
+    """Return a URI without the user and password that it may carry."""
     parts = urlsplit(uri)
     if "@" not in parts.netloc:
         return uri

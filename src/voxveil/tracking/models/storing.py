@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
 from voxveil.runtime.done import file_sha256
@@ -11,7 +10,7 @@ from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.git import ask_git
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults
 from voxveil.tracking.models.addresses import DVCAddress
-from voxveil.tracking.store import warn
+from voxveil.tracking.store import warn, without_credentials
 
 __all__ = ["dvc_address", "upload"]
 
@@ -53,7 +52,9 @@ def dvc_address(folder: Path) -> DVCAddress:
         raise InputError(
             f"{folder}: is not what commit {commit[:12]} holds (commit dvc.lock, 'dvc push'); or {hint}"
         )
-    origin = _without_credentials(ask_git(folder, "remote", "get-url", "origin").line)
+    origin = ask_git(folder, "remote", "get-url", "origin").line
+    if origin.startswith(("http://", "https://")):
+        origin = without_credentials(origin)
     if origin and not ask_git(folder, "branch", "--remotes", "--contains", commit, "--list", "origin/*").line:
         warn(
             f"commit {commit[:12]} is on no branch of {origin}: until 'git push' and 'dvc push' nobody else"
@@ -71,11 +72,3 @@ def _committed(root: Path, commit: str, path: str) -> bytes | None:
             return bytes(handle.read())
     except (DvcException, OSError):
         return None
-
-
-def _without_credentials(address: str) -> str:
-    """Return the address of a remote without the user and password that https:// may carry."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
-        return address
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
