@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add_action", "add_actions", "add_params"]
+from voxveil.runtime.errors import InputError
+
+__all__ = ["add_action", "add_actions", "add_params", "require_least"]
 
 
 def add_actions(parser: argparse.ArgumentParser) -> Any:
@@ -39,3 +41,19 @@ def add_action(
 def add_params(parser: argparse.ArgumentParser, help_line: str = "params file (%(default)s)") -> None:
     """Add the option for the file of parameters, ``params.yaml`` unless given."""
     parser.add_argument("--params", type=Path, default=Path("params.yaml"), metavar="FILE", help=help_line)
+
+
+def require_least(args: argparse.Namespace, **least: int) -> None:
+    """Check that options are at least so large.
+
+    Args:
+        args: The parsed options.
+        least: Smallest value allowed, by the name of the option with ``_`` in place of ``-``.
+
+    Raises:
+        InputError: Naming the option, its value and what is allowed.
+    """
+    for name, low in least.items():
+        if getattr(args, name) < low:
+            option = name.replace("_", "-")
+            raise InputError(f"--{option} must be {low} or more, got {getattr(args, name)}")

@@ -61,7 +61,7 @@ def _check(args: argparse.Namespace) -> int:
         raise InputError(f"{folder}: no such folder")
     paths = list(audio_files(folder))
     if not paths:
-        raise InputError(f"{folder}: no audio files")
+        raise InputError(f"{folder}: has no audio files")
     progress = Progress("corpus check", len(paths), "file")
     flags: Counter[str] = Counter()
     refused, seconds = 0, 0.0
@@ -86,7 +86,7 @@ def _fetch(args: argparse.Namespace) -> int:
 
     for name in args.subsets:
         if name not in LIBRISPEECH_MD5:
-            raise InputError(f"no LibriSpeech subset {name!r}; subsets: {', '.join(LIBRISPEECH_MD5)}")
+            raise InputError(f"SUBSET must be one of {', '.join(LIBRISPEECH_MD5)}, got {name!r}")
     for name in args.subsets:
         report = _megabytes(f"corpus fetch {name}")
         new = fetch_subset(name, args.out, url=(args.url or LIBRISPEECH_URL).rstrip("/"), report=report)
@@ -122,7 +122,7 @@ def _speak(args: argparse.Namespace) -> int:
     if not isinstance(source, EmbeddedSource):
         raise InputError(f"{args.params}: prepare.source must be {EMBEDDED!r}, got {params.prepare.source!r}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: is there already; give a new folder")
+        raise InputError(f"{out}: exists and is not an empty folder; name a new one")
     progress = Progress("corpus speak", len(source.clips), "utterance")
     with whole_directory(out) as folder:
 

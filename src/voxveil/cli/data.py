@@ -162,13 +162,13 @@ def _add(args: argparse.Namespace) -> int:
         from voxveil.datasets.adding import import_dataset
 
         if args.folder is not None or args.md5 is None:
-            raise InputError("data add: --url takes the place of DIR and needs --md5 HEX")
+            raise InputError("data add: --url URL needs --md5 HEX and no DIR")
         face = import_dataset(
             root, args.name, args.url, args.md5, public=public, shards=args.shards, reports=_report
         )
         more = [f"data/{args.name}.tar.gz.dvc"]
     elif args.folder is None or args.md5 is not None:
-        raise InputError("data add: needs DIR, or --url URL with --md5 HEX")
+        raise InputError("data add: needs either DIR, or --url URL with --md5 HEX")
     else:
         face = add_dataset(root, args.name, args.folder, public=public, shards=args.shards, reports=_report)
         more = []
@@ -193,7 +193,7 @@ def _list(args: argparse.Namespace) -> int:
     missing = sorted(set(args.names) - {version.name for version in versions})
     if missing:
         raise InputError(
-            f"no version of dataset {missing[0]} {'at ' + args.rev if args.rev else 'in history'}"
+            f"dataset {missing[0]}: has no version {'at ' + args.rev if args.rev else 'in the Git history'}"
         )
     (print_json if args.json else print_table)(versions)
     if not args.json and args.rev is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from voxveil.cli.actions import require_least
 from voxveil.runtime.errors import InputError, import_extra
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
@@ -72,8 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from voxveil.metrics.suite import SuiteOptions, evaluate_scores
     from voxveil.runtime.atomic import write_json, write_text
 
-    if args.replicates < 0:
-        raise InputError(f"--replicates is {args.replicates}; it must be 0 or more")
+    require_least(args, replicates=0)
     for wanted, package, extra in ((args.plots, "matplotlib", "plots"), (args.mlflow, "mlflow", "mlflow")):
         if wanted:
             import_extra(package, extra)

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     drawn: dict[str, Figure] = {}
     if of_scores:
         if args.scores is None:
-            raise InputError(f"figure {of_scores[0]} is of a score file; --scores names it")
+            raise InputError(f"figure {of_scores[0]}: needs a score file; give --scores FILE")
         found = read_evaluation(args.scores, args.trials, rank=args.rank, allow_repeats=args.allow_repeats)
         missing = [name for name in of_scores if name in _OF_RANKS]
         if missing and found.ranks is None:

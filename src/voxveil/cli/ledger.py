@@ -81,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
     register = open_register(args.register)
     exists = register.exists()
     if args.register is not None and not exists:
-        raise InputError(f"register {register.location}: does not exist; --register names an existing one")
+        raise InputError(f"register {register.location}: does not exist; --register must name one that does")
     if args.action == "verify" and not exists:
-        raise InputError(f"register {register.location}: no register yet; the first release makes it")
+        raise InputError(f"register {register.location}: does not exist yet; the first release makes it")
     releases = registered(register)
     if args.action == "verify":
         return _verify(releases, args.paths, register.location)
@@ -163,13 +163,13 @@ def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | N
         utterances = [total for total in utterances if speaker in total.speakers]
         speakers = [total for total in speakers if total.speaker == speaker]
         if not speakers:
-            raise InputError(f"--speaker {speaker}: nothing of this speaker is in the register")
+            raise InputError(f"--speaker {speaker}: the register has no release of this speaker")
     if utterance is not None:
         utterances = [total for total in utterances if utterance in (*total.inputs, total.sha256)]
         owners = {owner for total in utterances for owner in total.speakers}
         speakers = [total for total in speakers if total.speaker in owners]
         if not utterances:
-            raise InputError(f"--utterance {utterance}: not in the register")
+            raise InputError(f"--utterance {utterance}: the register has no release of this name or SHA-256")
     return {
         "unit": "nat; per utterance and, as a group of utterances, per speaker",
         "releases": len({release.id for release in releases}),
@@ -250,7 +250,7 @@ def _ledger_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.rglob("ledger.json")) + sorted(path.rglob("ledger-*.json"))
     if not files:
-        raise InputError(f"{path}: no ledger.json there")
+        raise InputError(f"{path}: must be a ledger file or a folder with ledger.json or ledger-*.json")
     return files
 
 

@@ -270,15 +270,15 @@ def _schedule(args: argparse.Namespace) -> int:
     from voxveil.kubeflow.submitting import schedule, unschedule
 
     if bool(args.cron) == args.delete:
-        raise InputError("pipeline schedule: give --cron EXPR, or --delete with --name NAME")
+        raise InputError("pipeline schedule: needs either --cron EXPR, or --delete with --name NAME")
     if args.delete and not args.name:
-        raise InputError("pipeline schedule --delete: give --name NAME")
+        raise InputError("pipeline schedule --delete: needs --name NAME")
     server = _server()
     if args.delete:
         count = unschedule(server, args.experiment, args.name)
         if not count:
             raise InputError(
-                f"--name {args.name}: no schedule of this name in experiment {args.experiment!r}"
+                f"--name {args.name}: experiment {args.experiment!r} has no schedule of this name"
             )
         print(f"{args.name}: {count} deleted; runs it started go on")
         return 0

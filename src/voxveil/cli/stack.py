@@ -121,8 +121,8 @@ def _described(args: argparse.Namespace) -> ServerSettings:
 
     if not os.environ.get("VOXVEIL_DB_HOST") and not os.environ.get("VOXVEIL_DB_HOST_FILE"):
         raise InputError(
-            f"{_folder(args)}: no stack there (--data DIR names another), and no variables describe a"
-            " server's database (VOXVEIL_DB_HOST)"
+            f"{_folder(args)}: holds no stack (--data DIR names another), and VOXVEIL_DB_HOST, the host of a"
+            " server's database, is not set"
         )
     return ServerSettings.from_environment(os.environ)
 
@@ -178,5 +178,5 @@ def _stack(args: argparse.Namespace) -> Stack | None:
 def _made(folder: Path) -> Path:
     """Return the folder of a stack that was started before."""
     if not (folder / "settings.json").is_file():
-        raise InputError(f"--data {folder}: no stack there; 'voxveil stack up' makes one")
+        raise InputError(f"--data {folder}: holds no stack; 'voxveil stack up' makes one")
     return folder

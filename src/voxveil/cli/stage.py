@@ -84,7 +84,7 @@ def pairs(values: Sequence[str], flag: str) -> dict[str, str]:
         if not equals or not name or not value:
             raise InputError(f"{flag} must be NAME=VALUE, got {text!r}")
         if name in result:
-            raise InputError(f"{flag} {name} was given twice")
+            raise InputError(f"{flag} {name} is given twice; once is allowed")
         result[name] = value
     return result
 
@@ -92,4 +92,4 @@ def pairs(values: Sequence[str], flag: str) -> dict[str, str]:
 def _refuse_placeholders(flag: str, values: Sequence[str]) -> None:
     for value in values:
         if value == "null" or value.rpartition("=")[2] == "null" or "{{" in value:
-            raise InputError(f"{flag}: got {value!r}, which is an unfilled placeholder, not a value")
+            raise InputError(f"{flag} must be a value, got the unfilled placeholder {value!r}")

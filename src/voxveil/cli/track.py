@@ -85,7 +85,7 @@ def _find(args: argparse.Namespace) -> int:
     parents = experiment_runs(tracker, name)
     if not parents:
         raise InputError(
-            f"experiment {name}: no run in MLflow experiment {store.experiment!r} at {store.shown}"
+            f"experiment {name}: has no run in MLflow experiment {store.experiment!r} at {store.shown}"
             f" ('voxveil track sync --exp {name}' publishes it)"
         )
     for parent in parents:

@@ -61,7 +61,7 @@ def test_two_versions_are_listed_compared_and_fetched(
     assert status == 0 and [row[1] for row in rows[1:]] == [two[:12], one[:12]]
     assert rows[1][3:7] == ["3", "(2", "F,", "1"] and rows[1][-1] == "private"
     assert len(table(run_data(capsys, "list", "--rev", one)[1])) == 2
-    assert "no version of dataset ghost" in data_error(capsys, "list", "ghost")
+    assert "dataset ghost: has no version in the Git history" in data_error(capsys, "list", "ghost")
 
     status, out, _ = run_data(capsys, "diff", "clinic", one, "HEAD", "--json")
     changes = json.loads(out)

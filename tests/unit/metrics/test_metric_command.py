@@ -58,7 +58,10 @@ def test_figures_of_constant_scores(tmp_path):
         (["figures", "det", "--out", "f"], "--scores"),
         (["figures", "ranks", "--scores", "SEPARATED", "--out", "f"], "needs ranks"),
         (["evaluate", "--scores", "SEPARATED", "--speakers", "f"], "needs ranks"),
-        (["evaluate", "--scores", "SEPARATED", "--replicates", "-1"], "--replicates is -1"),
+        (
+            ["evaluate", "--scores", "SEPARATED", "--replicates", "-1"],
+            "--replicates must be 0 or more, got -1",
+        ),
         (["evaluate", "--scores", "absent.npz"], "absent.npz: no such file"),
     ],
 )
