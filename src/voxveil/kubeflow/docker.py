@@ -7,7 +7,6 @@ status was read, and what counts as done is what :func:`voxveil.kubeflow.local.c
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -86,13 +85,10 @@ def docker_execute(root: Path, report: Callable[[str], None], *, network: str = 
 
     def execute(task: Task, message: Mapping[str, Any]) -> None:
         _hand_over(root / task.name)
-        text = json.dumps(message, allow_nan=False)
-        command = [text if word == "{{$}}" else word for word in task.command]
         variables = task_environment(
             task, root, {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
         )
-        timeout = int(task.kubernetes.get("activeDeadlineSeconds", 0)) or None
-        status = _run(task, command, root, variables, network, timeout, report)
+        status = _run(task, task.command_for(message), root, variables, network, report)
         if status:
             raise InputError(f"task {task.title}: its container returned {status}; see the lines above")
 
@@ -105,7 +101,6 @@ def _run(
     root: Path,
     variables: Mapping[str, str],
     network: str,
-    timeout: int | None,
     report: Callable[[str], None],
 ) -> int:
     from kfp import local
@@ -132,7 +127,7 @@ def _run(
             volumes=handler.get_volumes_to_mount(client),
             **runner.container_run_args,
         )
-        timer = threading.Timer(timeout or _LONG, _stop, (container, late))
+        timer = threading.Timer(task.timeout or _LONG, _stop, (container, late))
         timer.daemon = True
         timer.start()
         try:
@@ -143,7 +138,7 @@ def _run(
             timer.cancel()
             container.remove(force=True)
         if late.is_set():
-            raise InputError(f"task {task.title}: stopped after its timeout of {timeout} s")
+            raise InputError(f"task {task.title}: stopped after its timeout of {task.timeout} s")
         return code
     except docker.errors.DockerException as error:
         raise InputError(f"task {task.title}: Docker refuses ({one_line(error)})") from None

@@ -173,9 +173,9 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
         raise InputError(f"{path}: is a folder; it must be a file")
     if not _same_params(path, run.params) and was_edited(project):
         raise InputError(f"{path}: is another than that of {run.name}; fetch into another folder")
-    places = {output.partition("/")[0] for output in wanted}
+    stages = {output.partition("/")[0] for output in wanted}
     present = set()
-    for output in _found(outputs, places):
+    for output in _found(outputs, stages):
         try:
             ((_, _, digest),) = read_locations([wanted[output]], output)
             require_done(outputs / output, output, digest=digest)

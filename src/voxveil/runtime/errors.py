@@ -21,9 +21,6 @@ __all__ = [
     "one_line",
 ]
 
-#: Longest text of another program in one of our lines, in characters.
-_LONGEST = 300
-
 
 class VoxveilError(Exception):
     """Base class: the message names file, utterance or parameter, what was got and what is allowed."""
@@ -79,7 +76,7 @@ def import_extra(module: str, extra: str, package: str = "") -> Any:
         raise MissingExtraError(package or module.partition(".")[0], extra) from None
 
 
-def one_line(text: object) -> str:
-    """Return ``text`` as one line of at most 300 characters."""
+def one_line(text: object, longest: int = 300) -> str:
+    """Return ``text`` as one line of at most ``longest`` characters."""
     line = " ".join(str(text).split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from voxveil.runtime.errors import one_line
 from voxveil.runtime.project import project_root
 
 __all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn", "without_credentials"]
@@ -50,11 +51,9 @@ class Store:
 
     def redact(self, text: str) -> str:
         """Return ``text`` as one line of at most 200 characters without this store's credentials."""
-        line = " ".join(text.replace(self.uri, self.shown).split())
+        line = text.replace(self.uri, self.shown)
         credentials = urlsplit(self.uri).netloc.rpartition("@")[0]
-        if credentials:
-            line = line.replace(credentials, "***")
-        return line if len(line) <= 200 else f"{line[:197]}..."
+        return one_line(line.replace(credentials, "***") if credentials else line, 200)
 
 
 def tracking_enabled(environ: Mapping[str, str] | None = None) -> bool:
