@@ -99,16 +99,8 @@ def rows_at(root: Path, name: str, revision: str) -> tuple[Row, ...]:
 
 
 def _names_ever(root: Path, start: Sequence[str]) -> list[str]:
-    listed = git(
-        root,
-        "log",
-        *start,
-        "--full-history",
-        "--format=",
-        "--name-only",
-        "--",
-        f":(glob){FOLDER}/*{_MANIFEST}",
-    )
+    manifests = f":(glob){FOLDER}/*{_MANIFEST}"
+    listed = git(root, "log", *start, "--full-history", "--format=", "--name-only", "--", manifests)
     return sorted({Path(line).name.removesuffix(_MANIFEST) for line in listed.split("\n") if line})
 
 

@@ -65,14 +65,14 @@ def experiment_runs(tracker: Tracker, name: str) -> list[Any]:
 
 def run_url(store: Store, experiment_id: str, run_id: str) -> str:
     """Return the address of a run in MLflow's pages, empty for a store that is no server."""
-    if not store.uri.startswith(("http://", "https://")):
+    if not store.is_server:
         return ""
     return f"{store.shown.rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
 
 
 def compare_url(store: Store, runs: Sequence[RunResults]) -> str:
     """Return the address of MLflow's page that compares these runs; empty where one is not on a server."""
-    if not store.uri.startswith(("http://", "https://")) or not all(run.run_id for run in runs):
+    if not store.is_server or not all(run.run_id for run in runs):
         return ""
     ids = json.dumps([run.run_id for run in runs], separators=(",", ":"))
     experiments = json.dumps(sorted({run.experiment_id for run in runs}), separators=(",", ":"))

@@ -45,6 +45,11 @@ class Store:
         return None if self.file is None else self.file.with_name(f"{self.file.name}.lock")
 
     @property
+    def is_server(self) -> bool:
+        """Whether it is a server with MLflow's pages."""
+        return self.uri.startswith(("http://", "https://"))
+
+    @property
     def shown(self) -> str:
         """The URI without credentials, for messages."""
         return without_credentials(self.uri)

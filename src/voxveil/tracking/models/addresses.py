@@ -100,18 +100,15 @@ class Pointer:
         """
         if not isinstance(content, Mapping) or content.get("format") != FORMAT:
             raise InputError(f"{where}: not a pointer of format {FORMAT}")
-        system, digest = content.get("system"), content.get("sha256sums")
-        address, size = content.get("address"), content.get("bytes")
-        if (
-            not isinstance(system, str)
-            or not isinstance(digest, str)
-            or not _HEX.match(digest)
-            or not isinstance(address, str)
-            or not isinstance(size, int)
-        ):
-            raise InputError(f"{where}: not a valid pointer")
+        kinds = {"system": str, "sha256sums": str, "address": str, "bytes": int}
+        for name, kind in kinds.items():
+            if not isinstance(content.get(name), kind):
+                raise InputError(f"{where}: {name} must be {kind.__name__}, got {content.get(name)!r}")
+        digest, address = content["sha256sums"], content["address"]
+        if not _HEX.match(digest):
+            raise InputError(f"{where}: sha256sums must be 64 hexadecimal digits, got {digest!r}")
         location = S3Uri.parse(address) if address.startswith("s3://") else DVCAddress.parse(address)
-        return Pointer(system, digest, location, size)
+        return Pointer(content["system"], digest, location, content["bytes"])
 
 
 def parse_address(text: str) -> S3Uri | RegistryAddress | None:

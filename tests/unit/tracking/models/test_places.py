@@ -8,7 +8,7 @@ from voxveil.anonymize.bundle import parse_sums
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
-from voxveil.tracking.models.storing import _without_credentials
+from voxveil.tracking.store import without_credentials
 
 SHA = "ab" * 32
 COMMIT = "0f" * 20
@@ -68,8 +68,8 @@ def test_sums_must_name_the_bundle(text: str) -> None:
 
 
 def test_no_password_of_a_remote_is_published() -> None:
-    assert _without_credentials("https://ann:s3cret@example.org/x.git") == "https://example.org/x.git"
-    assert _without_credentials("git@example.org:x.git") == "git@example.org:x.git"
+    assert without_credentials("https://ann:s3cret@example.org/x.git") == "https://example.org/x.git"
+    assert without_credentials("git@example.org:x.git") == "git@example.org:x.git"
 
 
 def test_a_registry_place_is_either() -> None:
