@@ -74,7 +74,7 @@ def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywher
     for name in names:
         check_name(name)
     if not speaker.strip() or "/" in speaker:
-        raise InputError(f"speaker {speaker!r}: must be a speaker id")
+        raise InputError(f"speaker {speaker!r}: must be a speaker id, not empty and without '/'")
     holdings, gaps = holdings_in_git(root, speaker, names)
     current = current_datasets(root, speaker, names)
     utterances = {row.utterance for holding in holdings for row in holding.rows}

@@ -56,7 +56,7 @@ def forget_speaker(dataset: Dataset, speaker: str, reports: Reports) -> Face:
     with one_at_a_time(dataset.root):
         if not dataset.folder.is_dir():
             raise InputError(
-                f"{dataset.folder}: is not here; 'dvc pull {FOLDER}/{dataset.tracked.name}' first"
+                f"{dataset.folder}: is missing; run 'dvc pull {FOLDER}/{dataset.tracked.name}' first"
             )
         require_unchanged(dataset)
         face = parse_face(dataset.summary.read_text(encoding="utf-8"), str(dataset.summary))
@@ -129,7 +129,9 @@ def _require_gone(
     out: Path, speaker: str, gone: Sequence[Clip], kept: Sequence[Clip], rows: Sequence[Row]
 ) -> None:
     if [row.utterance for row in rows] != [clip.id for clip in kept]:
-        raise InputError(f"speaker {speaker}: others' utterances would go too; nothing was changed")
+        raise InputError(
+            f"speaker {speaker}: utterances of other speakers would be removed too; nothing was changed"
+        )
     utterances = {clip.id for clip in gone}
     for inner in corpus_files(out):
         if names_speaker(out / inner, speaker, utterances):

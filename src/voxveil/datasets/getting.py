@@ -47,9 +47,9 @@ def get_version(
     require_dvc()
     check_name(name)
     if revision.startswith("-") or repository.startswith("-"):
-        raise InputError(f"{repository}@{revision}: not a repository and a revision")
+        raise InputError(f"{repository}@{revision}: repository and revision must not begin with '-'")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: is there already; give a new folder")
+        raise InputError(f"{out}: exists and is not an empty folder; name a new one")
     where = f"{repository}@{revision}"
     with _opened(repository, revision) as files:
         face, manifest = _face(files, name, where)
@@ -118,7 +118,7 @@ def _download(files: Any, path: str, folder: Path, where: str) -> None:
     missing = [name for name in sorted(listed) if not (folder / Path(name).relative_to(path)).is_file()]
     if missing:
         object_id = listed[missing[0]].get("md5")
-        raise DataError(f"{where}: {missing[0]} (object {object_id}) did not arrive; nothing was written")
+        raise DataError(f"{where}: {missing[0]} (object {object_id}) was not fetched; nothing was written")
 
 
 def _lacking(error: Exception, listed: dict[str, Any], path: str) -> str:
@@ -139,7 +139,7 @@ def _check(folder: Path, out: Path, manifest: str, where: str, name: str) -> Non
             f"{where}: {str(error).replace(str(folder), str(out))}; nothing was written"
         ) from None
     if manifest_text(rows) != manifest:
-        raise InputError(f"{where}: the data of {name} contradict its manifest; nothing was written")
+        raise InputError(f"{where}: the data of {name} do not match its manifest; nothing was written")
 
 
 def _reason(error: BaseException) -> str:

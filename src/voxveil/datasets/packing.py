@@ -61,7 +61,7 @@ def require_inside(source: Source, folder: Path) -> None:
         inside = clip.path is not None and clip.path.absolute().is_relative_to(base)
         if not inside or ".." in clip.path.absolute().relative_to(base).parts:  # type: ignore[union-attr]
             raise InputError(
-                f"{folder}: utterance {clip.id} lies outside ({clip.path}); copy it in, or --shards packs it"
+                f"{folder}: utterance {clip.id} lies outside it ({clip.path}); copy it in, or use --shards"
             )
 
 

@@ -105,7 +105,7 @@ class Bucket:
                 lambda: client.put_bucket_versioning(Bucket=self.bucket, VersioningConfiguration=on),
             )
             if self._ask("read the versioning of", status) != "Enabled":
-                raise DataError(f"{self.shown}: versioning does not stay switched on")
+                raise DataError(f"{self.shown}: the server does not keep versioning switched on")
 
     def expire(self, client: Any, deleted_days: int, upload_days: int) -> None:
         """Set the rule that cleans up under the prefix; rules of others stay.

@@ -104,9 +104,9 @@ def _run_of(text: str, tracker: Tracker) -> Any:
         with tracker.burst() as client:
             run = call_or_none(client.get_run, text)
         if run is None:
-            raise InputError(f"run {text}: not at {tracker.store.shown}")
+            raise InputError(f"run {text}: does not exist at {tracker.store.shown}")
         if run.info.lifecycle_stage != "active":
-            raise InputError(f"run {text}: deleted; 'mlflow runs restore' brings it back")
+            raise InputError(f"run {text}: is deleted; 'mlflow runs restore' restores it")
         return run
     found = experiment_runs(tracker, text) or _by_name(tracker, text)
     current = [run for run in found if not _superseded(run)] or found[:1]

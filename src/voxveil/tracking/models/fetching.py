@@ -46,7 +46,7 @@ def locate_model(text: str, system: str | None = None) -> Path:
     if isinstance(address, RegistryAddress):
         pointer = _resolve(address)
         if system not in (None, pointer.system):
-            raise InputError(f"--system {system}: {address} holds {pointer.system}")
+            raise InputError(f"--system must be {pointer.system}, as {address} holds it, got {system}")
         return _cached(pointer.digest, lambda folder: _fetch(pointer, folder))
     found, sums = _s3_bundle(address, system)
     digest = hashlib.sha256(sums).hexdigest()
@@ -80,7 +80,7 @@ def _cached(digest: str, fetch: Callable[[Path], None]) -> Path:
 
 def _checked(folder: Path, digest: str) -> Path:
     if not (folder / SUMS).is_file() or file_sha256(folder / SUMS) != digest:
-        raise IncompleteInputError(f"{folder / SUMS}: is not the registered one (SHA-256 differs)")
+        raise IncompleteInputError(f"{folder / SUMS}: differs from the registered file (SHA-256)")
     read_bundle(folder)
     return folder
 
@@ -96,7 +96,7 @@ def _fetch(pointer: Pointer, folder: Path) -> None:
             _from_s3(pointer.address, sums, folder)
     if found != pointer.digest:
         raise IncompleteInputError(
-            f"{pointer.address}/{SUMS}: is not the registered one (SHA-256 {found[:12]}, must be"
+            f"{pointer.address}/{SUMS}: differs from the registered file (SHA-256 {found[:12]}, must be"
             f" {pointer.digest[:12]}); the bytes were replaced"
         )
 

@@ -187,7 +187,7 @@ def _require_name(name: str, alias: str) -> None:
             or text != text.strip()
             or (option == "--name" and not text)
         ):
-            raise InputError(f"{option} {text!r}: letters, digits and _.- only")
+            raise InputError(f"{option} must be a name without / @ : quotes or outer blanks, got {text!r}")
 
 
 def _text(value: object) -> str:

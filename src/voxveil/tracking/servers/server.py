@@ -158,4 +158,4 @@ def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> No
         raise refusal(f"MLflow at {address}: refuses user {user} (status {error.code})") from None
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise StackError(f"MLflow at {address}: is away ({reason})") from None
+        raise StackError(f"MLflow at {address}: cannot be reached ({reason})") from None
