@@ -88,7 +88,7 @@ def test_needs_no_extra(rank_file):
 
 
 def test_missing_extra_is_said_before_the_work(rank_file, monkeypatch, capsys):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["evaluate", "--scores", str(rank_file), "--plots", "figures"]) == 2
     assert "voxveil[plots]" in capsys.readouterr().err
 
