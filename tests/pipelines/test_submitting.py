@@ -371,7 +371,7 @@ def test_the_commands(
     assert "is active already" in call("submit", *source)
     assert "replaced" not in call("schedule", "--cron", WEEKLY, "--name", "weekly", *source)
     assert "must have 6 fields" in call("schedule", "--cron", "0 3 * * 1", *source, status=2)
-    assert "give --cron EXPR, or --delete" in call("schedule", *source, status=2)
+    assert "needs either --cron EXPR, or --delete" in call("schedule", *source, status=2)
     shown = call("status").splitlines()
     assert [line.split()[0] for line in shown] == ["schedule", "run"]
     assert "ENABLED  0 0 3 * * 1  weekly" in shown[0]
