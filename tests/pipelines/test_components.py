@@ -16,8 +16,8 @@ from voxveil.kubeflow.costs import costs_tables
 from voxveil.kubeflow.documents import resources_text, with_block
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source, generate, generated_files
-from voxveil.kubeflow.resources import load_resources
-from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.kubeflow.pods import load_resources
+from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step, step_module
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import STAGES, StageSpec
 
@@ -47,7 +47,7 @@ def test_one_component_per_stage_and_step(root: Path) -> None:
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
-    assert (root / "src/voxveil/kubeflow/steps" / f"{step.name}.py").is_file()
+    assert (root / "src" / f"{step_module(step.name).replace('.', '/')}.py").is_file()
     # What they read lies outside the store, or moves: the registry, a branch.
     assert not step.cacheable
 

@@ -19,6 +19,7 @@ __all__ = [
     "is_step",
     "share_of",
     "spec_of",
+    "step_module",
 ]
 
 #: The parameter in which Kubeflow tells an exit task what became of the others.
@@ -264,6 +265,11 @@ STEP_READS: Mapping[str, str] = {
 def is_step(name: str) -> bool:
     """Return whether ``name`` is a step and not a stage."""
     return any(name == step.name for step in STEPS)
+
+
+def step_module(name: str) -> str:
+    """Return the full name of the module whose ``run`` does the work of a step."""
+    return f"{__package__}.{'sharing' if share_of(name) or gather_of(name) else name}"
 
 
 def share_of(name: str) -> str:
