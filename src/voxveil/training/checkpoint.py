@@ -15,10 +15,17 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-from voxveil.runtime.atomic import write_bytes
+from voxveil.runtime.atomic import read_json, write_bytes
 from voxveil.runtime.errors import InputError
 
-__all__ = ["load_checkpoint", "load_model", "model_bytes", "save_checkpoint"]
+__all__ = [
+    "load_checkpoint",
+    "load_model",
+    "load_weights",
+    "model_bytes",
+    "read_description",
+    "save_checkpoint",
+]
 
 _NAME = "checkpoint.safetensors"
 
@@ -70,3 +77,31 @@ def load_model(model: nn.Module, data: bytes, name: str) -> None:
         model.load_state_dict(load_tensors(data))
     except (SafetensorError, RuntimeError) as error:
         raise InputError(f"{name}: does not fit this model ({' '.join(str(error).split())[:200]})") from None
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Fill ``model`` from a safetensors file.
+
+    Raises:
+        InputError: The file is missing or of another shape.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    load_model(model, path.read_bytes(), str(path))
+
+
+def read_description(path: Path, what: str, *kinds: str) -> dict[str, Any]:
+    """Read the ``model.json`` of a model.
+
+    Args:
+        path: The file.
+        what: The model in words, for the error.
+        *kinds: What its ``kind`` may be.
+
+    Raises:
+        InputError: The file is missing, or describes another kind of model, or one of another format.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("format") != 1 or content.get("kind") not in kinds:
+        raise InputError(f"{path}: not a {what} of format 1")
+    return content

@@ -20,7 +20,6 @@ from voxveil.privacy import (
     Released,
     pitch_mechanism,
 )
-from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError
 
 __all__ = ["PitchExtractor", "describe"]
@@ -61,10 +60,10 @@ class PitchExtractor:
         Raises:
             InputError: A file is missing or not a pitch model of format 1.
         """
+        from voxveil.training.checkpoint import read_description
+
         path = Path(folder) / f"{prefix}model.json"
-        content = read_json(path)
-        if not isinstance(content, dict) or (content.get("format"), content.get("kind")) != (1, "pitch"):
-            raise InputError(f"{path}: not a pitch model of format 1")
+        content = read_description(path, "pitch model", "pitch")
         try:
             mechanism = pitch_mechanism(PitchVariant(content["mechanism"], content["epsilon"]))
             if isinstance(mechanism, Identity):
@@ -123,13 +122,10 @@ def _codec(folder: Path, prefix: str, content: dict[str, Any], mechanism: PitchM
         means, variances = content["means"], content["variances"]
         return ContourCodec(content["contour"], content["voicing"], means, variances, mechanism.scale())
     from voxveil.features.pitch.model import PitchAutoencoder
-    from voxveil.training.checkpoint import load_model
+    from voxveil.training.checkpoint import load_weights
 
-    weights = folder / f"{prefix}model.safetensors"
-    if not weights.is_file():
-        raise InputError(f"{weights}: no such file")
     model = PitchAutoencoder(content["channels"])
-    load_model(model, weights.read_bytes(), str(weights))
+    load_weights(model, folder / f"{prefix}model.safetensors")
     return AutoencoderCodec(model.eval(), content["slope"], content["offset"])
 
 
