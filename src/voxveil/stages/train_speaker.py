@@ -11,7 +11,7 @@ from voxveil.features.speaker.train import train_encoder
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.terminal import Progress
 from voxveil.stages.context import StageContext
-from voxveil.training.outputs import write_curve
+from voxveil.training.checkpoint import write_curve
 
 __all__ = ["run"]
 

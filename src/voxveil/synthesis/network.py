@@ -46,7 +46,7 @@ class SizedNetwork(nn.Module):
         """Rebuild a trained network in evaluation mode, on the GPU if there is one.
 
         Args:
-            folder: What :func:`voxveil.training.outputs.write_trained` wrote.
+            folder: What :func:`voxveil.training.checkpoint.write_trained` wrote.
 
         Raises:
             InputError: Naming the file that is missing, of another kind or format, or does not fit.

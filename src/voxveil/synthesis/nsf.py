@@ -110,7 +110,8 @@ class NsfVocoder(SizedNetwork):
     ) -> torch.Tensor:
         """Return the waveform (batch, n); arguments as for :meth:`Vocoder.forward`."""
         samples = noise.shape[1]
-        pulses, breath = self.source.branches(log_mel, f0, voicing, noise, start)
+        parts = self.source.spectra(log_mel, f0, voicing, noise, start)
+        pulses, breath = (self.source.waveform(part, samples) for part in parts)
         condition = torch.tanh(self.condition(self.source.conditions(log_mel, f0, voicing)))
         base = _UNVOICED + (_VOICED - _UNVOICED) * voicing
         cutoff = (base + _RANGE * torch.tanh(self.cutoff(condition)[:, 0])).clamp(0.02, 0.98)

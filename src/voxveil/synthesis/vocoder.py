@@ -112,22 +112,10 @@ class Vocoder(MelNetwork):
         Returns:
             (batch, n).
         """
-        pulses, breath = self._shaped(log_mel, f0, voicing, noise, start)
-        return self._waveform(pulses + breath, noise.shape[1])
+        pulses, breath = self.spectra(log_mel, f0, voicing, noise, start)
+        return self.waveform(pulses + breath, noise.shape[1])
 
-    def branches(
-        self,
-        log_mel: torch.Tensor,
-        f0: torch.Tensor,
-        voicing: torch.Tensor,
-        noise: torch.Tensor,
-        start: float = 0.0,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the harmonic and the noise part (batch, n) of :meth:`forward`, whose sum it is."""
-        pulses, breath = self._shaped(log_mel, f0, voicing, noise, start)
-        return self._waveform(pulses, noise.shape[1]), self._waveform(breath, noise.shape[1])
-
-    def _shaped(
+    def spectra(
         self,
         log_mel: torch.Tensor,
         f0: torch.Tensor,
@@ -135,7 +123,7 @@ class Vocoder(MelNetwork):
         noise: torch.Tensor,
         start: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the spectra (batch, 513, K, 2) of the harmonic and of the noise source under their gains."""
+        """Return the spectra (batch, 513, K, 2) of the harmonic and of the noise part of :meth:`forward`."""
         with torch.no_grad():
             pulses = harmonic_source(f0, voicing, noise.shape[1], start)
             spectra = torch.view_as_real(self._stft(torch.cat([pulses, noise])))
@@ -143,7 +131,8 @@ class Vocoder(MelNetwork):
         harmonic, breath = self.gains(log_mel, f0, voicing)
         return first * harmonic[..., None], second * breath[..., None]
 
-    def _waveform(self, spectrum: torch.Tensor, samples: int) -> torch.Tensor:
+    def waveform(self, spectrum: torch.Tensor, samples: int) -> torch.Tensor:
+        """Return the (batch, samples) audio of a (batch, 513, K, 2) spectrum."""
         window = torch.hann_window(WINDOW, device=spectrum.device)
         shaped = torch.view_as_complex(spectrum.float())
         return torch.istft(shaped, FFT_SIZE, HOP, WINDOW, window, length=samples)

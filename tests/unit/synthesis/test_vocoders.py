@@ -24,8 +24,8 @@ from voxveil.synthesis.source import NoiseTape, fill_unvoiced, noise_source
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_vocoder import train_vocoder
 from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder, load_vocoder
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

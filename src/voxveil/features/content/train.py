@@ -169,16 +169,12 @@ def train_content(
             perturbed = np.stack([mechanism.perturb(row, source) for row, source in rows])
             released = torch.from_numpy(perturbed.astype(np.float32)).to(where)
         elif isinstance(mechanism, LaplaceSimplex | GaussianSphere):
-            gaussian = isinstance(mechanism, GaussianSphere)
-            inside = norm2_torch(encoded) if gaussian else norm1_torch(encoded)
+            inside, noise_of = norm1_torch(encoded), PublicNoise.laplace
+            if isinstance(mechanism, GaussianSphere):
+                inside, noise_of = norm2_torch(encoded), PublicNoise.normal
             scale = mechanism.scale() * noise_share(step, params)
             shape = tuple(inside.shape[1:])
-            noise = np.stack(
-                [
-                    source.normal(shape, scale) if gaussian else source.laplace(shape, scale)
-                    for source in sources(chunks, step)
-                ]
-            )
+            noise = np.stack([noise_of(source, shape, scale) for source in sources(chunks, step)])
             released = norm1_torch(inside + torch.from_numpy(noise.astype(np.float32)).to(where))
         else:
             released = norm1_torch(encoded)
