@@ -90,7 +90,7 @@ class AcousticData:
         stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
         released = np.split(stacked, np.cumsum([len(v) for v in vectors])[:-1])
         filled = []
-        for index, crop, group, k in zip(indices, crops, released, known, strict=True):
+        for index, crop, group, cached in zip(indices, crops, released, known, strict=True):
             utterance, span = self.speech[crop.item], slice(crop.start, crop.start + frames)
             voiced = utterance.f0[span] > 0
             content = spread(group, every)[crop.start % every :][: len(voiced)]
@@ -98,7 +98,7 @@ class AcousticData:
             pitch = self._system.pitch.release(utterance.f0, noise).value[span]
             parts = (content, pitch, utterance.log_mel[span], voiced, np.ones(len(voiced)))
             content, pitch, *targets = (_fill(part, frames) for part in parts)
-            filled.append((content, pitch, k.embedding, *targets))
+            filled.append((content, pitch, cached.embedding, *targets))
         return tuple(
             torch.from_numpy(np.stack(column).astype(np.float32)).to(device())
             for column in zip(*filled, strict=True)
@@ -138,7 +138,7 @@ def train_acoustic(
         seed: The run's seed.
         held: Public utterances of other speakers, for early stopping.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
     """
     if not utterances:
         raise InputError(f"train_synthesis[{name}]: no utterance to train on")

@@ -45,7 +45,7 @@ def train_vocoder(
         seed: The run's seed.
         held: Public utterances of other speakers, for early stopping.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
     """
     with seeded(seed, _NAME, "initial"):
         vocoder = build_vocoder(params)

@@ -205,7 +205,7 @@ def fit(
             and gives loss and values of the whole batch (``ranks.joint_mean`` and its like).
         plan: How to train.
         checkpoints: Folder to resume from and save to; none is kept if absent.
-        sink: Told each point of the curve, e.g. to stream it to MLflow.
+        sink: Called with each point of the curve, e.g. to stream it to MLflow.
         watch: May stop the training, asked in evaluation mode; :class:`EarlyStopping` also gives the model
             its best weights at the end. With ``checkpoints`` it must keep its best weights in a folder.
         apart: Parts of the model whose gradients are clipped by themselves (adversaries).

@@ -117,7 +117,7 @@ def train_content(
         name: Of the variant.
         seed: The run's seed.
         checkpoints: Folder to resume from.
-        sink: Told the curve.
+        sink: Called with each point of the curve.
     """
     if not utterances:
         raise InputError(f"train_content[{name}]: no utterance to train on")

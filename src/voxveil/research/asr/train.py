@@ -120,7 +120,7 @@ def train_recognizer(
         name: For progress and errors, e.g. ``asr[original]``; batches and first weights do not depend on it.
         seed: The run's seed.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
 
     Raises:
         InputError: No transcripts, nothing that fits, or one speaker where some are to be held out.
