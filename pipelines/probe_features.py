@@ -17,7 +17,7 @@ from pipelines.parts.chain import prepared, take
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 from voxveil.runtime.errors import InputError, MissingExtraError
 from voxveil.stages.registry import stage_spec
 
@@ -34,7 +34,7 @@ DESCRIPTION = "Train and probe every pitch and content variant: words, phones an
 COMPONENTS = {"pitch": (train_pitch, probe_pitch), "content": (train_content, probe_content)}
 
 
-def build(values: Params, configure: Place, draws: int = DRAWS) -> Any:
+def build(values: Params, configure: Configure, draws: int = DRAWS) -> Any:
     """Return the pipeline for the variants of ``values``.
 
     Args:

@@ -16,14 +16,14 @@ from pipelines.parts.chain import chain, take
 
 from voxveil.config import Params, original_system
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 from voxveil.runtime.errors import ParamsError, PrivacyError
 
 NAME = "voxveil-retrain"
 DESCRIPTION = "Train on a version of a public dataset; a better system becomes the champion."
 
 
-def build(values: Params, configure: Place) -> Any:
+def build(values: Params, configure: Configure) -> Any:
     """Return the pipeline.
 
     Args:

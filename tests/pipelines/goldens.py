@@ -25,7 +25,7 @@ from voxveil.config import Params
 from voxveil.config.compose import compose
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.groups import COLLECTED, without_exit_handler, without_loops
-from voxveil.kubeflow.resources import load_images
+from voxveil.kubeflow.pods import load_images
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -15,7 +15,7 @@ import pytest
 from voxveil.cli.main import main
 from voxveil.config.compose import params_text
 from voxveil.kubeflow.graph import read_arguments, read_pipeline
-from voxveil.kubeflow.resources import load_images
+from voxveil.kubeflow.pods import load_images
 from voxveil.runtime.errors import InputError
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")

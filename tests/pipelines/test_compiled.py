@@ -19,7 +19,7 @@ import goldens
 from voxveil.config.compose import compose, params_text
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
-from voxveil.kubeflow.resources import Images, load_resources
+from voxveil.kubeflow.pods import Images, load_resources
 from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec, stage_spec
 

@@ -16,7 +16,7 @@ from voxveil.kubeflow.costs import costs_tables
 from voxveil.kubeflow.documents import resources_text, with_block
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source, generate, generated_files
-from voxveil.kubeflow.resources import load_resources
+from voxveil.kubeflow.pods import load_resources
 from voxveil.kubeflow.steps.registry import (
     STEPS,
     all_steps,
@@ -54,7 +54,9 @@ def test_one_component_per_stage_and_step(root: Path) -> None:
 
 @pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
 def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
-    module = f"kubeflow/steps/{step.name}.py" if step in STEPS else "research/steps.py"
+    shared = any(step.name.endswith(ending) for ending in ("e_share", "e_gather"))
+    ours = f"kubeflow/steps/{'sharing' if shared else step.name}.py"
+    module = ours if step in STEPS else "research/steps.py"
     assert Path(step_runner(step.name).__code__.co_filename).samefile(root / "src/voxveil" / module)
     # What they read lies outside the store, or moves: the registry, a branch.
     assert not step.cacheable

@@ -15,9 +15,9 @@ from voxveil.config.compose import compose
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.registry import STEPS, spec_of, step_values
+from voxveil.kubeflow.steps.registry import STEPS, spec_of, step_runner, step_values
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import InputError, ParamsError, PrivacyError
@@ -89,9 +89,8 @@ def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Steps:
     for spec in STAGES:
         recorder = messages.Recorder(stage_spec(spec.name), {"privacy/eer": 12.5})
         monkeypatch.setitem(sys.modules, f"voxveil.stages.{spec.name}", recorder)
-    for step in (spec.name for spec in STEPS):
-        module = SimpleNamespace(run=made.run)
-        monkeypatch.setitem(sys.modules, f"voxveil.kubeflow.steps.{step}", module)
+    for name in {step_runner(step.name).__module__ for step in STEPS}:
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(run=made.run))
     return made
 
 

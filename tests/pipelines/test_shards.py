@@ -22,7 +22,7 @@ from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.fan_in import location
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import check_outputs
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.steps.registry import STEPS, gather_of, share_of
 from voxveil.kubeflow.steps.running import run_step
 from voxveil.runtime.atomic import read_json

@@ -29,7 +29,7 @@ from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.tracking.client import connect
 from voxveil.tracking.models.fetching import locate_model
-from voxveil.tracking.models.versions import find_alias
+from voxveil.tracking.models.registering import find_alias
 from voxveil.tracking.store import resolve_store
 
 pytest.importorskip("mlflow", reason="needs the mlflow extra")

@@ -27,7 +27,7 @@ from voxveil.privacy.totals import utterance_totals
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.find_runs import find_run
-from voxveil.tracking.models.places import RegistryPlace
+from voxveil.tracking.models.addresses import RegistryAddress
 from voxveil.tracking.models.registering import read_pointer
 from voxveil.tracking.store import Store, resolve_store
 
@@ -209,11 +209,11 @@ def test_an_old_run_is_compared(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_an_old_registered_model_is_read(store: Store, bundles: Path) -> None:
-    pointer = read_pointer(RegistryPlace.parse("models:/anonymizer@champion"), store)
+    pointer = read_pointer(RegistryAddress.parse("models:/anonymizer@champion"), store)
     assert pointer.system == "anon_dp"
     assert pointer.address == S3Uri("models", "old/anon_dp")
     assert pointer.digest == file_sha256(bundles / "anon_dp" / SUMS)
-    assert read_pointer(RegistryPlace.parse("models:/anonymizer/1"), store) == pointer
+    assert read_pointer(RegistryAddress.parse("models:/anonymizer/1"), store) == pointer
 
 
 def test_an_old_registered_model_comes_from_the_old_cache(

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from voxveil.metrics.data import RankSet, ScoreSet
 
-__all__ = ["EPILOG", "FIGURES", "HELP", "add_arguments", "run", "score_figures"]
+__all__ = ["EPILOG", "HELP", "add_arguments", "run", "score_figures"]
 
 HELP = "Draw the figures that explain the metrics; with --scores, one's own scores in the same form."
 
@@ -69,10 +69,7 @@ def score_figures(scores: ScoreSet, ranks: RankSet | None) -> Iterator[tuple[str
 
 def run(args: argparse.Namespace) -> int:
     """Draw the figures asked for."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
+    import_extra("matplotlib", "plots")
     from voxveil.metrics import plots
     from voxveil.metrics.evaluation import read_evaluation
 
@@ -81,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     drawn: dict[str, Figure] = {}
     if of_scores:
         if args.scores is None:
-            raise InputError(f"figure {of_scores[0]} is of a score file; --scores names it")
+            raise InputError(f"figure {of_scores[0]}: needs a score file; give --scores FILE")
         found = read_evaluation(args.scores, args.trials, rank=args.rank, allow_repeats=args.allow_repeats)
         missing = [name for name in of_scores if name in _OF_RANKS]
         if missing and found.ranks is None:

@@ -115,7 +115,9 @@ def _add_command(commands: Any, name: str, help_line: str, command: Any) -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_arguments(sub)
-    sub.set_defaults(run=command.run)
+    if hasattr(command, "run"):
+        # A command with actions has a ``run`` for each of them instead.
+        sub.set_defaults(run=command.run)
 
 
 if __name__ == "__main__":

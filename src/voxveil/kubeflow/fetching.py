@@ -26,7 +26,7 @@ from voxveil.kubeflow.submitting import find_started
 from voxveil.runtime.atomic import read_json, whole_directory, write_text
 from voxveil.runtime.done import DONE, require_done
 from voxveil.runtime.errors import InputError, ParamsError, VoxveilError
-from voxveil.tracking.reading import connect_to_read
+from voxveil.tracking.client import connect_to_read
 from voxveil.tracking.store import resolve_store
 
 __all__ = ["Finished", "fetch_results", "finished_here", "finished_on_server"]
@@ -173,10 +173,10 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
     if path.is_dir():
         raise InputError(f"{path}: is a folder; it must be a file")
     if not _same_params(path, run.params) and was_edited(project, or_set=True):
-        raise InputError(f"{path}: is another than that of {run.name}; fetch into another folder")
-    places = {output.partition("/")[0] for output in wanted}
+        raise InputError(f"{path}: differs from the parameters of {run.name}; fetch into another folder")
+    stages = {output.partition("/")[0] for output in wanted}
     present = set()
-    for output in _found(outputs, places):
+    for output in _found(outputs, stages):
         try:
             ((_, _, digest),) = read_locations([wanted[output]], output)
             require_done(outputs / output, output, digest=digest)

@@ -259,10 +259,11 @@ def step_reads(name: str) -> str:
 
 def step_runner(name: str) -> Callable[[StepCall], StepResult]:
     """Return the function that runs the step."""
-    if _is_ours(name):
-        run: Callable[[StepCall], StepResult] = importlib.import_module(f"voxveil.kubeflow.steps.{name}").run
-        return run
-    return _registered(name).run
+    if not _is_ours(name):
+        return _registered(name).run
+    module = "sharing" if share_of(name) or gather_of(name) else name
+    run: Callable[[StepCall], StepResult] = importlib.import_module(f"{__package__}.{module}").run
+    return run
 
 
 def share_of(name: str) -> str:

@@ -25,8 +25,7 @@ from voxveil.research.asi.statistics import StatisticsClassifier, utterance_stat
 from voxveil.research.params import AsiParams
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
-from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
-from voxveil.training.stopping import EarlyStopping
+from voxveil.training.loop import CurveSink, EarlyStopping, Plan, device, fit, seeded
 
 __all__ = ["Describe", "Features", "identify", "pitch_features"]
 

@@ -10,14 +10,14 @@ from typing import Any
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
 
-__all__ = ["DVCPlace", "Pointer", "RegistryPlace", "parse_place"]
+__all__ = ["DVCAddress", "Pointer", "RegistryAddress", "parse_address"]
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
 FORMAT = 1
 
 
 @dataclass(frozen=True)
-class DVCPlace:
+class DVCAddress:
     """A folder that DVC tracks, in a Git repository at a commit: ``dvc:REPOSITORY@COMMIT:PATH``."""
 
     repository: str
@@ -25,7 +25,7 @@ class DVCPlace:
     path: str
 
     @staticmethod
-    def parse(text: str) -> DVCPlace:
+    def parse(text: str) -> DVCAddress:
         """Read ``dvc:REPOSITORY@COMMIT:PATH``.
 
         Raises:
@@ -34,14 +34,14 @@ class DVCPlace:
         found = re.fullmatch(r"dvc:(.+)@([0-9a-f]{40}):([^:]+)", text)
         if found is None:
             raise InputError(f"{text}: must be dvc:REPOSITORY@COMMIT:PATH")
-        return DVCPlace(*found.groups())
+        return DVCAddress(*found.groups())
 
     def __str__(self) -> str:
         return f"dvc:{self.repository}@{self.commit}:{self.path}"
 
 
 @dataclass(frozen=True)
-class RegistryPlace:
+class RegistryAddress:
     """``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``."""
 
     name: str
@@ -49,7 +49,7 @@ class RegistryPlace:
     version: str
 
     @staticmethod
-    def parse(text: str) -> RegistryPlace:
+    def parse(text: str) -> RegistryAddress:
         """Read it.
 
         Raises:
@@ -59,7 +59,7 @@ class RegistryPlace:
         if found is None:
             raise InputError(f"{text}: must be models:/NAME@ALIAS or models:/NAME/VERSION")
         name, alias, version = found.groups()
-        return RegistryPlace(name, alias or "", version or "")
+        return RegistryAddress(name, alias or "", version or "")
 
     def __str__(self) -> str:
         return f"models:/{self.name}@{self.alias}" if self.alias else f"models:/{self.name}/{self.version}"
@@ -78,7 +78,7 @@ class Pointer:
 
     system: str
     digest: str
-    address: S3Uri | DVCPlace
+    address: S3Uri | DVCAddress
     size: int
 
     def to_json(self) -> dict[str, Any]:
@@ -100,21 +100,18 @@ class Pointer:
         """
         if not isinstance(content, Mapping) or content.get("format") != FORMAT:
             raise InputError(f"{where}: not a pointer of format {FORMAT}")
-        system, digest = content.get("system"), content.get("sha256sums")
-        address, size = content.get("address"), content.get("bytes")
-        if (
-            not isinstance(system, str)
-            or not isinstance(digest, str)
-            or not _HEX.match(digest)
-            or not isinstance(address, str)
-            or not isinstance(size, int)
-        ):
-            raise InputError(f"{where}: not a valid pointer")
-        location = S3Uri.parse(address) if address.startswith("s3://") else DVCPlace.parse(address)
-        return Pointer(system, digest, location, size)
+        kinds = {"system": str, "sha256sums": str, "address": str, "bytes": int}
+        for name, kind in kinds.items():
+            if not isinstance(content.get(name), kind):
+                raise InputError(f"{where}: {name} must be {kind.__name__}, got {content.get(name)!r}")
+        digest, address = content["sha256sums"], content["address"]
+        if not _HEX.match(digest):
+            raise InputError(f"{where}: sha256sums must be 64 hexadecimal digits, got {digest!r}")
+        location = S3Uri.parse(address) if address.startswith("s3://") else DVCAddress.parse(address)
+        return Pointer(content["system"], digest, location, content["bytes"])
 
 
-def parse_place(text: str) -> S3Uri | RegistryPlace | None:
+def parse_address(text: str) -> S3Uri | RegistryAddress | None:
     """Return what ``--model`` names, None for a local path.
 
     Raises:
@@ -123,7 +120,7 @@ def parse_place(text: str) -> S3Uri | RegistryPlace | None:
     if text.startswith("s3://"):
         return S3Uri.parse(text)
     if text.startswith("models:"):
-        return RegistryPlace.parse(text)
+        return RegistryAddress.parse(text)
     if "://" in text:
         raise InputError(f"--model {text}: must be a folder, s3://BUCKET/PREFIX or models:/NAME@ALIAS")
     return None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from voxveil.runtime.atomic import file_lock
 from voxveil.runtime.errors import DataError, InputError
+from voxveil.runtime.project import nearest_above
 
-__all__ = ["FOLDER", "Place", "check_name", "find_root", "one_at_a_time", "refuse_merge_marks"]
+__all__ = ["FOLDER", "Dataset", "check_name", "find_root", "one_at_a_time", "refuse_merge_marks"]
 
 #: Folder of all datasets, relative to the root.
 FOLDER = "data"
@@ -21,7 +22,7 @@ _MARK = re.compile(r"^(<{7}|>{7})( |$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Place:
+class Dataset:
     """The files of one dataset.
 
     Attributes:
@@ -84,10 +85,10 @@ def find_root(start: Path | None = None) -> Path:
         DataError: There is none.
     """
     here = (Path.cwd() if start is None else start).absolute()
-    for folder in (here, *here.parents):
-        if (folder / ".dvc").is_dir():
-            return folder
-    raise DataError(f"{here}: neither this folder nor one above holds .dvc; 'git init && dvc init' makes it")
+    found = nearest_above(here, ".dvc")
+    if found is None:
+        raise DataError(f"{here}: no .dvc in this folder or one above; 'git init && dvc init' makes it")
+    return found
 
 
 @contextmanager
@@ -97,14 +98,11 @@ def one_at_a_time(root: Path) -> Iterator[None]:
     A lock of the operating system, not a process id in a file: it works between containers on one
     mounted tree, and goes with the process that holds it.
     """
-    path = root / ".dvc" / "tmp" / "voxveil-data.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with file_lock(root / ".dvc" / "tmp" / "voxveil-data.lock"):
         yield
 
 
-def refuse_merge_marks(dataset: Place) -> None:
+def refuse_merge_marks(dataset: Dataset) -> None:
     """Raise an error if Git merge conflict markers are in the dataset's files.
 
     Raises:
