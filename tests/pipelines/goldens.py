@@ -6,6 +6,7 @@ Write them anew after a change of components, pipeline or parameters, and review
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from voxveil.config import Params
@@ -31,8 +32,9 @@ KEPT = (
 )
 
 
+@cache
 def compiled(scale: str, name: str = CHAIN) -> str:
-    """Compile one scale of a pipeline with the fixture images."""
+    """Compile one scale of a pipeline with the fixture images, once per process."""
     return compile_pipeline(ROOT, params_of(scale), load_images(HERE / "images.lock.json"), name)
 
 
