@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from voxveil.attack.attackers.interface import Conditions
-from voxveil.attack.files import write_attack
 from voxveil.attack.rank import RankScores
+from voxveil.attack.scenarios import Scored, write_attack
 from voxveil.audio.files import encode_flac
 from voxveil.config import Params, parse_params
 from voxveil.config.compose import params_text
@@ -29,8 +29,7 @@ from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
 from voxveil.runtime.seeding import stream
 from voxveil.stages.run import run_stage
-from voxveil.utility.edits import Edits
-from voxveil.utility.per import ErrorRate
+from voxveil.utility.edits import Edits, ErrorRate
 
 CORPUS = {
     "name": "embedded",
@@ -84,13 +83,11 @@ def write_params(path: Path, systems: dict[str, Made] = SYSTEMS) -> Params:
             }
             for name, made in systems.items()
         },
-        "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
-        "train_content": {
-            "variants": {
-                "plain": {},
-                "dp": {"mechanism": "laplace", "epsilon": 10},
-                "gauss": {"mechanism": "gaussian", "rho": 0.01},
-            }
+        "pitch_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
+        "content_variants": {
+            "plain": {},
+            "dp": {"mechanism": "laplace", "epsilon": 10},
+            "gauss": {"mechanism": "gaussian", "rho": 0.01},
         },
         "evaluate": {"replicates": 20},
     }
@@ -214,7 +211,9 @@ def _scores(out: Path, name: str, made: Made, enrolments, trials, speaker_of, se
     state = "original" if made.kind == "original" else "anonymized"
     conditions = Conditions("ecapa", "semi_informed", state, state, state)
     lists = TrialLists(enrolments, tuple(Trial(*trial) for trial in trials))
-    write_attack(out / "ecapa/semi_informed", conditions, lists, scores, ranks, speaker_of, short_clips=0)
+    write_attack(
+        out / "ecapa/semi_informed", Scored(conditions, scores, ranks), lists, speaker_of, short_clips=0
+    )
     finish(out, "score", name)
 
 

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import yaml
 
+from voxveil.stages.registry import STAGES
+
 BIN = Path(sys.executable).parent
 
 
 #: The trainings of what anonymizes, and their steps in tests. Released speech is worse after so few, and is
 #: attacked and measured as ever.
-ANONYMIZING = ("train_pitch", "train_content", "train_speaker", "train_vocoder", "train_synthesis")
+ANONYMIZING = [spec.name for spec in STAGES if spec.trains and spec.name != "train_attacker"]
 STEPS = 10
 
 

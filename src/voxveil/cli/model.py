@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+from voxveil.cli.actions import add_action, add_actions
+
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Register models in MLflow (a pointer and a checksum; bytes stay in S3 or DVC), and fetch them."
 
@@ -24,26 +26,27 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil model``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    register = actions.add_parser("register", help="make a version of a registered model")
+    actions = add_actions(parser)
+    register = add_action(actions, "register", _register, "make a version of a registered model")
     register.add_argument("folder", type=Path, metavar="DIR", help="model bundle")
     register.add_argument("--name", required=True, metavar="N", help="registered model")
     register.add_argument("--alias", default="", metavar="A", help="move this alias to it, e.g. champion")
     register.add_argument(
         "--to", default="", metavar="s3://BUCKET/PREFIX", help="upload the bytes (default: they are in DVC)"
     )
-    fetch = actions.add_parser("fetch", help="bring a model into the cache and print its folder")
+    fetch = add_action(actions, "fetch", _fetch, "bring a model into the cache and print its folder")
     fetch.add_argument("model", metavar="MODEL", help="s3://BUCKET/PREFIX, models:/NAME@ALIAS or a folder")
     fetch.add_argument("--system", help="which bundle, where there are several")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    if args.action == "fetch":
-        from voxveil.tracking.models.fetching import locate_model
+def _fetch(args: argparse.Namespace) -> int:
+    from voxveil.tracking.models.fetching import locate_model
 
-        print(locate_model(args.model, args.system))
-        return 0
+    print(locate_model(args.model, args.system))
+    return 0
+
+
+def _register(args: argparse.Namespace) -> int:
     from voxveil.anonymize.bundle import read_bundle
     from voxveil.runtime.s3 import S3Uri
     from voxveil.tracking.models.registering import register_model

@@ -33,6 +33,7 @@ def run(context: StageContext) -> None:
         PHONES,
         targets.class_phones,
         params,
+        context.params.content_variants[context.key],
         context.key,
         seed,
         checkpoints=context.checkpoints,

@@ -25,7 +25,13 @@ def run(context: StageContext) -> None:
     utterances = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
     training, held = hold_out(utterances, seed)
     trained = train_pitch(
-        training, params, context.key, seed, checkpoints=context.checkpoints, sink=context.sink
+        training,
+        params,
+        context.params.pitch_variants[context.key],
+        context.key,
+        seed,
+        checkpoints=context.checkpoints,
+        sink=context.sink,
     )
     metrics = _metrics(trained.extractor, held, seed, context.key)
     # The identity has no training; one point of its exact loss keeps every variant's curve plottable.
@@ -58,6 +64,7 @@ def _mean(values: Sequence[float | None], name: str) -> float:
     defined = [value for value in values if value is not None]
     if not defined:
         raise InputError(
-            f"train_pitch[{name}]: no held-out utterance has a varying F0; nothing can be measured"
+            f"train_pitch[{name}]: none of {len(values)} held-out utterances has a varying F0; at least"
+            " one is needed"
         )
     return float(np.mean(defined))

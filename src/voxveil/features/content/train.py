@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from voxveil.audio.mel import log_mel
-from voxveil.config.features import TrainContentParams
+from voxveil.config.features import ContentVariant, TrainContentParams
 from voxveil.corpus.phones import SILENCE
 from voxveil.features.content.extractor import SHARPNESS, ContentExtractor
 from voxveil.features.content.model import (
@@ -89,13 +89,14 @@ def train_content(
     phones: tuple[str, ...],
     class_phones: Sequence[int],
     params: TrainContentParams,
+    variant: ContentVariant,
     name: str,
     seed: int,
     *,
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
 ) -> TrainedContent:
-    """Train variant ``name`` by cross-entropy on frame labels, through the noise.
+    """Train a variant by cross-entropy on frame labels, through the noise.
 
     Noise is drawn anew for every (utterance, step), each utterance once a step, with the
     mechanism's own scale. With ``params.noise_rise`` above 0 its scale grows there
@@ -108,6 +109,7 @@ def train_content(
         phones: The phone set.
         class_phones: Index of the phone each class belongs to.
         params: Sizes and steps.
+        variant: The mechanism to train through.
         name: Of the variant.
         seed: The run's seed.
         checkpoints: Folder to resume from.
@@ -115,7 +117,6 @@ def train_content(
     """
     if not utterances:
         raise InputError(f"train_content[{name}]: no utterance to train on")
-    variant = params.variants[name]
     mechanism = content_mechanism(variant)
     where = device()
     sharp = variant.mechanism == "sharp_laplace"

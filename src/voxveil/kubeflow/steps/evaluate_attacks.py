@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from voxveil.attack.external.attack_table import format_attacks
-from voxveil.attack.external.judging import judge_set
+from voxveil.attack.external.attack_table import format_attacks, judge_set
 from voxveil.kubeflow.steps.attack_external import CONDITIONS
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.metrics.catalogue import flat_metrics
@@ -57,8 +56,7 @@ def run(call: StepCall) -> StepResult:
 
 
 def _draw(attacks: list[dict[str, Any]], path: Path) -> None:
-    from voxveil.metrics.attack_plots import attack_matrix_figure
-    from voxveil.metrics.plots import save_figure
+    from voxveil.metrics.plots import attack_matrix_figure, save_figure
 
     save_figure(attack_matrix_figure(attacks), path)
 

@@ -39,8 +39,8 @@ def f0_of(frames: int, key: int) -> np.ndarray:
 
 
 def trained(mechanism: str, epsilon: float, **more: int) -> PitchExtractor:
-    params = TrainPitchParams(**more, variants={"v": PitchVariant(mechanism, epsilon)})
-    return train_pitch(utterances(), params, "v", 1).extractor
+    params = TrainPitchParams(**more)
+    return train_pitch(utterances(), params, PitchVariant(mechanism, epsilon), "v", 1).extractor
 
 
 def utterances() -> list[PitchUtterance]:
@@ -117,8 +117,7 @@ def test_the_naive_baseline_costs_what_the_cube_of_one_channel_does() -> None:
 
 @pytest.mark.parametrize("mechanism", ["contour", "naive"])
 def test_stored_and_loaded_it_releases_the_same(mechanism: str, tmp_path: Path) -> None:
-    params = TrainPitchParams(variants={"v": PitchVariant(mechanism, 30.0)})
-    made = train_pitch(utterances(), params, "v", 1)
+    made = train_pitch(utterances(), TrainPitchParams(), PitchVariant(mechanism, 30.0), "v", 1)
     write_trained(tmp_path, made.model, made.description, [{"step": 0, "loss": 0.0}], {})
     loaded = PitchExtractor.load(tmp_path)
     for frames in (3, 90):
