@@ -28,17 +28,15 @@ from voxveil.corpus.split import Split
 from voxveil.features.content.train import LabelledUtterance, mel_features, train_content
 from voxveil.features.extraction import System
 from voxveil.features.pitch.train import PitchUtterance, train_pitch
-from voxveil.features.speaker.encoder import X_VECTOR
+from voxveil.features.speaker.encoder import X_VECTOR, XVectorNetwork
 from voxveil.features.speaker.train import train_encoder
-from voxveil.features.speaker.xvector import XVectorNetwork
 from voxveil.runtime.seeding import stream
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_acoustic import AcousticData, train_acoustic
 from voxveil.synthesis.train_vocoder import train_vocoder
 from voxveil.training import ranks
 from voxveil.training.checkpoint import model_bytes
-from voxveil.training.loop import Plan, fit, seeded, use_threads
-from voxveil.training.stopping import EarlyStopping
+from voxveil.training.loop import EarlyStopping, Plan, fit, seeded, use_threads
 
 STEPS, SEED = 4, 3
 

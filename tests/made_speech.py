@@ -28,8 +28,8 @@ from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize
 from voxveil.synthesis.vocoder import Vocoder, VocoderSize
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 M, E, CHANNELS = 12, 16, 4
 PHONES = ("SIL", "A", "B")

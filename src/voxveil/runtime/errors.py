@@ -19,6 +19,7 @@ __all__ = [
     "VoxveilError",
     "import_extra",
     "one_line",
+    "optional_module",
 ]
 
 
@@ -51,6 +52,23 @@ class MissingExtraError(VoxveilError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; it comes with: pip install 'voxveil[{extra}]'")
+
+
+def optional_module(module: str, extra: str, package: str = "") -> Any:
+    """Import a module of an optional dependency.
+
+    Args:
+        module: Its dotted name.
+        extra: The extra of voxveil that brings it.
+        package: Name of the package, where it is not that of the module.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(package or module, extra) from None
 
 
 class DataError(VoxveilError):

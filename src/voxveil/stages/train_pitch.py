@@ -12,8 +12,8 @@ from voxveil.features.pitch.train import PitchUtterance, correlation, train_pitc
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.errors import InputError
 from voxveil.stages.context import StageContext
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.holdout import hold_out
-from voxveil.training.outputs import write_trained
 
 __all__ = ["run"]
 

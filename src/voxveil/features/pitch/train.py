@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from voxveil.config.features import PitchVariant, TrainPitchParams
-from voxveil.features.pitch.codecs import AutoencoderCodec, ContourCodec, DirectCodec
-from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.extractor import AutoencoderCodec, ContourCodec, DirectCodec, PitchExtractor
 from voxveil.features.pitch.model import (
     PitchAutoencoder,
     decode_one,

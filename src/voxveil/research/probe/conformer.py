@@ -26,7 +26,7 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.stamps import content_digest, has_stamp, write_stamp
 from voxveil.runtime.terminal import Progress
 from voxveil.stages.run import checkpoint_root, code_digest
-from voxveil.training.outputs import write_curve
+from voxveil.training.checkpoint import write_curve
 from voxveil.utility.edits import error_rate
 
 __all__ = ["ConformerJudge"]

@@ -17,8 +17,7 @@ from voxveil.audio.frames import frame_count
 from voxveil.config.features import ContentVariant, TrainContentParams
 from voxveil.corpus.phones import PHONES
 from voxveil.features.content.labels import frame_labels
-from voxveil.features.content.model import norm1_torch
-from voxveil.features.content.tdnnf import FactorizedLayer, orthogonality_error
+from voxveil.features.content.model import FactorizedLayer, norm1_torch, orthogonality_error
 from voxveil.features.content.train import (
     LabelledUtterance,
     frame_accuracy,

@@ -14,15 +14,14 @@ from hypothesis.extra import numpy as some
 torch = pytest.importorskip("torch")
 
 from voxveil.config.features import PitchVariant, TrainPitchParams
-from voxveil.features.pitch.codecs import ContourCodec
-from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.extractor import ContourCodec, PitchExtractor
 from voxveil.features.pitch.scale import hz_to_unit
 from voxveil.features.pitch.train import PitchUtterance, correlation, train_pitch
 from voxveil.privacy import LaplaceBall, PublicNoise, SystemNoise
 from voxveil.privacy.ball import BALL_BITS
 from voxveil.privacy.discrete import to_grid
 from voxveil.runtime.errors import InputError, PrivacyError
-from voxveil.training.outputs import write_trained
+from voxveil.training.checkpoint import write_trained
 
 pytestmark = pytest.mark.torch
 
