@@ -66,9 +66,8 @@ def choose_event(first: Sample, second: Sample, alpha: float = ALPHA, delta: flo
     for above in (True, False):
         counts = [len(s) - b if above else b for s, b in zip(ordered, below, strict=True)]
         for likely in (0, 1):
-            other = 1 - likely
-            sizes = len(ordered[likely]), len(ordered[other])
-            bounds = _bound(counts[likely], counts[other], sizes, alpha, delta)
+            hits, alarms = counts[likely], counts[1 - likely]
+            bounds = _bound(hits, len(ordered[likely]), alarms, len(ordered[1 - likely]), alpha, delta)
             index = int(np.argmax(bounds))
             if bounds[index] > best:
                 best = float(bounds[index])
@@ -90,14 +89,14 @@ def ratio_bound(
     """
     likely, other = (first, second) if event.first else (second, first)
     hits, alarms = np.array([event.count(likely)]), np.array([event.count(other)])
-    return float(_bound(hits, alarms, (len(likely), len(other)), alpha, delta)[0])
+    return float(_bound(hits, len(likely), alarms, len(other), alpha, delta)[0])
 
 
 def largest_bound(trials: int, alpha: float = ALPHA, delta: float = 0.0) -> float:
     """Return the largest bound that ``trials`` a side can give: no larger epsilon can be refuted."""
     if trials < 1:
         raise InputError(f"an audit needs at least one trial, got {trials}")
-    return float(_bound(np.array([trials]), np.array([0]), (trials, trials), alpha, delta)[0])
+    return float(_bound(np.array([trials]), trials, np.array([0]), trials, alpha, delta)[0])
 
 
 def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample]:
@@ -120,10 +119,10 @@ def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample
 
 
 def _bound(
-    hits: NDArray[Any], alarms: NDArray[Any], sizes: tuple[int, int], alpha: float, delta: float
+    hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float, delta: float = 0.0
 ) -> Sample:
-    """Return the lower bound of the log ratio of the probabilities behind two counts out of ``sizes``."""
-    low = clopper_pearson(hits, sizes[0], alpha / 2)[0]
-    high = clopper_pearson(alarms, sizes[1], alpha / 2)[1]
+    """Return the lower bound of the log ratio of two probabilities: hits of n trials, alarms of m."""
+    low = clopper_pearson(hits, n, alpha / 2)[0]
+    high = clopper_pearson(alarms, m, alpha / 2)[1]
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(low - delta, 0.0)) - np.log(high), np.float64)
