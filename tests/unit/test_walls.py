@@ -33,6 +33,7 @@ ROOMS = (
     "privacy",
     "audio",
     "training",
+    "pretrained",
     "corpus",
     "features",
     "synthesis",

@@ -1,13 +1,16 @@
-"""``voxveil model``: register a model for a team, and fetch one."""
+"""``voxveil model``: register a model for a team, fetch one, and import a pretrained one."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from voxveil.pretrained.architectures import ARCHITECTURES
+from voxveil.runtime.errors import InputError
+
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
-HELP = "Register models in MLflow (a pointer and a checksum; bytes stay in S3 or DVC), and fetch them."
+HELP = "Register and fetch models (MLflow holds a pointer and a checksum), and import pretrained ones."
 
 EPILOG = """A registered version holds bundle.json, SHA256SUMS and pointer.json. The bytes lie where the
 pointer says: in S3 (--to uploads them), or in DVC at the checked-out commit, which must be pushed
@@ -19,6 +22,8 @@ examples:
   voxveil model register models/anon_dp --name anonymizer               # bytes in DVC
   voxveil model fetch models:/anonymizer@champion                       # prints the folder
   voxveil anonymize recordings/ private/ --model models:/anonymizer@champion
+  voxveil model import hub:Systran/faster-whisper-base@COMMIT --out whisper --architecture faster_whisper
+  voxveil model show whisper                                            # checks every digest
 """
 
 
@@ -35,6 +40,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch = actions.add_parser("fetch", help="bring a model into the cache and print its folder")
     fetch.add_argument("model", metavar="MODEL", help="s3://BUCKET/PREFIX, models:/NAME@ALIAS or a folder")
     fetch.add_argument("--system", help="which bundle, where there are several")
+    imported = actions.add_parser(
+        "import", help="convert a pretrained model once into a folder with licence, source and digests"
+    )
+    imported.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="a folder, package:MODULE/SUBFOLDER of an installed package, or hub:OWNER/NAME@COMMIT; several"
+        " are read as one folder",
+    )
+    imported.add_argument(
+        "--architecture", required=True, metavar="A", help=f"one of {', '.join(ARCHITECTURES)}"
+    )
+    imported.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new folder")
+    imported.add_argument(
+        "--licence", default="", metavar="L", help="of the weights, where the source states none"
+    )
+    imported.add_argument(
+        "--sha256",
+        action="append",
+        default=[],
+        metavar="FILE=HEX",
+        help="digest that an original file must have; may be repeated",
+    )
+    shown = actions.add_parser("show", help="check an imported model and print what it is")
+    shown.add_argument("folder", type=Path, metavar="DIR", help="folder of an imported model")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(locate_model(args.model, args.system))
         return 0
+    if args.action in ("import", "show"):
+        return _run_pretrained(args)
     from voxveil.anonymize.bundle import read_bundle
     from voxveil.runtime.s3 import S3Uri
     from voxveil.tracking.models.registering import register_model
@@ -57,3 +90,38 @@ def run(args: argparse.Namespace) -> int:
     alias = f", alias {args.alias}" if args.alias else ""
     print(f"{args.name} version {version}{alias} at {store.shown}; bytes at {address}")
     return 0
+
+
+def _run_pretrained(args: argparse.Namespace) -> int:
+    from voxveil.pretrained.folder import read_model
+
+    if args.action == "show":
+        model = read_model(args.folder)
+    else:
+        from voxveil.pretrained.importing import import_model
+
+        if args.out.exists():
+            raise InputError(f"--out {args.out}: exists already; name a new folder")
+        model = import_model(
+            args.sources, args.architecture, args.out, licence=args.licence, digests=_digests(args.sha256)
+        )
+    for name, value in {
+        "kind": model.kind,
+        **model.facts(),
+        "sample rate": f"{model.sample_rate} Hz",
+    }.items():
+        print(f"{name}: {value}")
+    for name, digest in model.origin.items():
+        print(f"from {name}: SHA-256 {digest}")
+    return 0
+
+
+def _digests(options: list[str]) -> dict[str, str]:
+    """Return the digests of ``--sha256 FILE=HEX`` options by file name."""
+    found = {}
+    for text in options:
+        name, _, digest = text.partition("=")
+        if not name or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise InputError(f"--sha256 {text}: must be FILE=HEX with 64 lower-case hexadecimal digits")
+        found[name] = digest
+    return found
