@@ -14,8 +14,8 @@ compile() { # NAME, then the extras
 }
 UPGRADE=()
 [ "${1:-}" = --upgrade ] && UPGRADE=(--upgrade)
-compile dev plots mlflow data train dp pipeline demo align dev
-compile gpu plots mlflow data train dp pipeline demo align
+compile dev plots mlflow data train dp pipeline demo align judges dev
+compile gpu plots mlflow data train dp pipeline demo align judges
 compile cpu plots mlflow data pipeline align
 compile mlflow mlflow
 compile base
