@@ -80,12 +80,21 @@ def _network(name: str, settings: Mapping[str, Any]) -> nn.Module:
         network: nn.Module = ECAPA_TDNN(bands, lin_neurons=size, channels=[channels] * 4 + [3 * channels])
         return network
     from speechbrain.lobes.models.Xvector import Xvector
+    from speechbrain.nnet.pooling import StatisticsPooling
 
     remove_placeholders()
     vectors: nn.Module = Xvector(
         in_channels=bands, tdnn_channels=[channels] * 4 + [1500], lin_neurons=size, activation=nn.LeakyReLU
     )
+    for layer in vectors.modules():
+        if isinstance(layer, StatisticsPooling):
+            # SpeechBrain adds fresh noise to the mean also in evaluation, so no score could be repeated.
+            layer._get_gauss_noise = _no_noise
     return vectors
+
+
+def _no_noise(shape: Any, device: Any = "cpu") -> torch.Tensor:
+    return torch.zeros(shape, device=device)
 
 
 def _filterbanks(bands: int) -> Any:
