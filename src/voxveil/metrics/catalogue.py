@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["METRICS", "OTHER_METRICS", "MetricName", "flat_metrics", "metric_key", "undefined_metrics"]
+__all__ = [
+    "FALSE_POSITIVE_RATES",
+    "METRICS",
+    "OTHER_METRICS",
+    "MetricName",
+    "flat_metrics",
+    "metric_key",
+    "undefined_metrics",
+]
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,20 @@ METRICS: dict[str, MetricName] = {
     ),
     "eer_rocch": MetricName(
         "%", "better", "trials", "ROC convex hull", "equal error rate of the best calibrated rule"
+    ),
+    "tpr_fpr1": MetricName(
+        "%",
+        "worse",
+        "trials",
+        "lowest threshold with at most 1 % false positives",
+        "target trials accepted at 1 % false positives; chance is 1",
+    ),
+    "tpr_fpr01": MetricName(
+        "%",
+        "worse",
+        "trials",
+        "lowest threshold with at most 0.1 % false positives",
+        "target trials accepted at 0.1 % false positives; chance is 0.1",
     ),
     "cllr": MetricName(
         "bit", "better", "trials", "scores as natural-log LLRs", "cost of the LLRs as they are"
@@ -143,6 +165,9 @@ METRICS: dict[str, MetricName] = {
     ),
 }
 """Every metric of the suite in the order of the tables."""
+
+FALSE_POSITIVE_RATES = {"tpr_fpr1": 0.01, "tpr_fpr01": 0.001}
+"""False positive rates of the metrics that are true positive rates."""
 
 OTHER_METRICS: dict[str, str] = {
     "privacy/p_asi": "%",
