@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from voxveil.attack.attackers.interface import Conditions
-from voxveil.attack.files import write_attack
 from voxveil.attack.rank import RankScores
+from voxveil.attack.scenarios import Scored, write_attack
 from voxveil.audio.files import encode_flac
 from voxveil.config import Params, parse_params
 from voxveil.config.compose import params_text
@@ -214,7 +214,9 @@ def _scores(out: Path, name: str, made: Made, enrolments, trials, speaker_of, se
     state = "original" if made.kind == "original" else "anonymized"
     conditions = Conditions("ecapa", "semi_informed", state, state, state)
     lists = TrialLists(enrolments, tuple(Trial(*trial) for trial in trials))
-    write_attack(out / "ecapa/semi_informed", conditions, lists, scores, ranks, speaker_of, short_clips=0)
+    write_attack(
+        out / "ecapa/semi_informed", Scored(conditions, scores, ranks), lists, speaker_of, short_clips=0
+    )
     finish(out, "score", name)
 
 

@@ -18,7 +18,7 @@ from voxveil.audio.files import read_recording
 from voxveil.cli.main import main
 from voxveil.corpus.librispeech import read_librispeech
 from voxveil.runtime.errors import InputError
-from voxveil.stages.prepare_pool import Bad, Prepared, prepared
+from voxveil.stages.prepare import Bad, Prepared, prepared
 
 
 @pytest.fixture

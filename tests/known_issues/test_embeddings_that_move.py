@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from made_voices import voice, write_voices
-from voxveil.attack.attackers.interface import Attacker, embed_utterances
+from voxveil.attack.attackers.interface import Attacker, TrainingSetup, embed_utterances
 from voxveil.attack.attackers.registry import train_attacker
 from voxveil.config.networks import TrainAttackerParams
 
@@ -28,7 +28,7 @@ KINDS = ("ecapa", "xvector_plda", "f0_histogram", "phone_histogram", "prosody")
 @pytest.fixture(scope="module", params=KINDS)
 def attacker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Attacker:
     speech = write_voices(tmp_path_factory.mktemp("speech"), range(4), 3, seconds=0.8)
-    return train_attacker(request.param, speech, SMALL, training="original", seed=1).attacker
+    return train_attacker(request.param, speech, TrainingSetup(SMALL, "original", 1)).attacker
 
 
 def test_a_clip_is_the_same_alone_and_beside_a_longer_one(attacker: Attacker) -> None:

@@ -15,7 +15,7 @@ from made_corpora import write_corpus, write_params
 from voxveil.audio.frames import frame_count
 from voxveil.corpus.librispeech import read_speakers
 from voxveil.corpus.split import Split
-from voxveil.stages import prepare_pool
+from voxveil.stages import prepare
 from voxveil.stages.run import run_stage
 
 LISTS = ("public/lists.json", "private/trials/enrol.scp", "private/trials/trials.txt")
@@ -41,9 +41,7 @@ def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_equal_seeds_give_equal_lists(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Lists do not depend on F0, which takes most of the time.
-    monkeypatch.setattr(
-        prepare_pool, "track_f0", lambda audio: np.full(frame_count(len(audio)), 120, np.float32)
-    )
+    monkeypatch.setattr(prepare, "track_f0", lambda audio: np.full(frame_count(len(audio)), 120, np.float32))
     made = []
     for name, seed in (("a", 17), ("b", 17), ("c", 18)):
         params = write_params(tmp_path / "params.yaml", source=str(bare))

@@ -8,6 +8,7 @@ import pytest
 
 from made_voices import write_voices
 from voxveil.attack.attackers.ecapa import EcapaAttacker
+from voxveil.attack.attackers.registry import load_attacker
 from voxveil.attack.fusion import Fusion
 from voxveil.config import load_params, parse_params
 from voxveil.config.compose import params_text
@@ -212,7 +213,7 @@ def test_ignorant_enrols_original_speech(params: Path, inputs: dict[str, Path], 
     write_voices(inputs["released"], range(30, 34), 4, seconds=0.6)
     finish(inputs["released"], "anonymize", "anon")
     score(params, inputs, tmp_path / "other")
-    attacker = EcapaAttacker.load(inputs["original_attacker"] / "ecapa")
+    attacker = load_attacker(inputs["original_attacker"] / "ecapa")
     private, released = Split(inputs["private"] / "private"), Split(inputs["released"])
     lines = (tmp_path / "other/ecapa/ignorant/scores.txt").read_text().split("\n")[0].split()
     enrolment, utterance, value = lines[0], lines[1], float(lines[2])

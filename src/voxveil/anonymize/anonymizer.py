@@ -1,6 +1,6 @@
-"""One utterance in, anonymized speech out.
+"""Anonymization of one utterance, or of a long recording window by window.
 
-Two doors. :meth:`Anonymizer.anonymize_private` draws its noise from the operating system and
+There are two entry points. :meth:`Anonymizer.anonymize_private` draws its noise from the operating system and
 takes no seed for it; :meth:`Anonymizer.anonymize_public` serves the attacker's training set of
 public speech with seeded noise of its own, which protects nobody.
 """
@@ -8,21 +8,20 @@ public speech with seeded noise of its own, which protects nobody.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.anonymize.bundle import Bundle, read_bundle
-from voxveil.anonymize.systems import load_system
+from voxveil.anonymize.systems import Anonymized, SpeechInput, load_system
 from voxveil.audio.frames import frame_count
 from voxveil.audio.loudness import to_loudness
 from voxveil.audio.streamed import SlidingAudio
 from voxveil.features.speaker.targets import Source
 from voxveil.privacy import Loss, NoiseSource, PublicNoise, SystemNoise
-from voxveil.privacy.loss_rule import utterance_total
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 
@@ -32,27 +31,6 @@ Array = NDArray[np.float32]
 
 #: Default loudness of every output, in LUFS.
 LOUDNESS = -23.0
-
-
-@dataclass(frozen=True)
-class Anonymized:
-    """Anonymized speech and what it cost.
-
-    Attributes:
-        audio: (n,) float32, as many samples as the input; may pass full scale
-            (:func:`voxveil.audio.files.encode_flac` clips and counts).
-        losses: Loss of each stream.
-        vectors: Number of released content vectors K.
-    """
-
-    audio: Array
-    losses: Mapping[str, Loss]
-    vectors: int
-
-    @property
-    def utterance(self) -> Loss:
-        """The loss of the whole utterance."""
-        return utterance_total(self.losses, self.vectors)
 
 
 class Anonymizer:
@@ -102,13 +80,13 @@ class Anonymizer:
                 by default one seeded from the operating system for this call alone.
             f0: (K,) F0 in Hz, 0 where unvoiced; tracked here unless given.
             name: What to call the utterance in an error.
-            source: What the rule of the target looks at, where it does (:meth:`source_of`).
+            source: Input of the target rule, where the rule needs it (:meth:`source_of`).
 
         Raises:
             InputError: No samples, another shape, NaN or infinity; nothing was released.
         """
         chooser = np.random.default_rng(secrets.randbits(256)) if rng is None else rng
-        return self._anonymize(audio, chooser, SystemNoise(), f0, name, source)
+        return self._anonymize(SpeechInput(audio, f0, source, name), chooser, SystemNoise())
 
     def source_of(self, audio: Array, sex: str = "", name: str = "recording") -> Source:
         """Return the input of the target rule: the sex, and the voice where the rule needs it."""
@@ -132,12 +110,12 @@ class Anonymizer:
             utterance: Its id; keys target and noise.
             f0: (K,) F0 in Hz, 0 where unvoiced; tracked here unless given.
             speaker: Who speaks.
-            source: What the rule of the target looks at, where it does.
+            source: Input of the target rule, where the rule needs it.
         """
         system = self.bundle.system
         noise = PublicNoise(seed, "anonymize", system, "public", utterance)
         chooser = self.target_stream(seed, utterance, speaker)
-        return self._anonymize(audio, chooser, noise, f0, utterance, source)
+        return self._anonymize(SpeechInput(audio, f0, source, utterance), chooser, noise)
 
     def anonymize_windows(
         self,
@@ -160,7 +138,7 @@ class Anonymizer:
             losses: Takes what was charged, by stream, when the last piece has been given.
             name: What to call the recording in an error.
             rng: Chooses the target voice; see :meth:`anonymize_private`.
-            source: Tells, of the first window's audio, what the rule of the target looks at.
+            source: Maps the audio of the first window to the input of the target rule.
 
         Yields:
             (n,) speech, :attr:`loudness` not yet applied, ``samples`` in all.
@@ -181,7 +159,7 @@ class Anonymizer:
         return stream(seed, "anonymize", self.bundle.system, "target", utterance)
 
     def require_disjoint(self, speakers: Iterable[str]) -> None:
-        """Refuse speakers whose voices are in the pool of targets: one could get the own voice as target.
+        """Raise an error for speakers whose voices are in the pool of targets: one could be its own target.
 
         Raises:
             InputError: Naming the first.
@@ -193,24 +171,16 @@ class Anonymizer:
                 f" anonymized ({len(both)} in all); nothing was released"
             )
 
-    def _anonymize(
-        self,
-        audio: Array,
-        rng: np.random.Generator,
-        noise: NoiseSource,
-        f0: Array | None,
-        name: str,
-        source: Source | None,
-    ) -> Anonymized:
+    def _anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+        audio, name = recording.audio, recording.name
         if audio.ndim != 1 or len(audio) == 0:
             raise InputError(f"{name}: audio must be (samples,) with at least 1, got shape {audio.shape}")
         if not np.isfinite(audio).all():
             raise InputError(f"{name}: refused, it holds samples that are NaN or infinite")
-        audio = np.ascontiguousarray(audio, dtype=np.float32)
-        speech = self.system.anonymize(audio, f0, rng, noise, source, name)
+        checked = replace(recording, audio=np.ascontiguousarray(audio, dtype=np.float32))
+        speech = self.system.anonymize(checked, rng, noise)
         level = self.loudness
-        leveled = speech.audio if level is None else to_loudness(speech.audio, level)
-        return Anonymized(leveled, speech.losses, speech.vectors)
+        return speech if level is None else replace(speech, audio=to_loudness(speech.audio, level))
 
 
 def _finite(blocks: Iterable[Array], name: str) -> Iterator[Array]:

@@ -1,4 +1,4 @@
-"""A bundle: one folder that anonymizes by itself.
+"""Bundles: folders that hold everything one system needs to anonymize.
 
 ``bundle.json`` (format, system, losses with unit and mechanism, corpus), ``pool.npz``, the
 folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
@@ -70,16 +70,6 @@ class Bundle:
     def original(self) -> bool:
         """Speech is passed through unprotected."""
         return self.kind == "original"
-
-    @property
-    def trained(self) -> bool:
-        """It anonymizes by trained models."""
-        return self.kind not in _NOTES
-
-    @property
-    def copied(self) -> bool:
-        """Speech is spoken again by the vocoder, from its own spectrum and pitch."""
-        return self.kind == _COPIED
 
     def part(self, name: str) -> Path:
         """Return the folder of one of :data:`PARTS`."""

@@ -1,4 +1,4 @@
-"""What lies in a file, a folder, or a Kaldi data folder to anonymize, and where each output goes."""
+"""Recordings of a file, a folder, or a Kaldi data folder to anonymize, and the path of each output."""
 
 from __future__ import annotations
 
@@ -108,15 +108,13 @@ def list_folder(source: Path, folder: Path, suffix: str) -> Found:
 
     for root, folders, files in os.walk(source, onerror=unreadable):
         here = Path(root)
-        for name in sorted(folders):
-            if (here / name).is_symlink() and not (here / name).resolve().is_relative_to(inside):
-                found.refuse(here / name, "refused, a link to a folder; give the folder itself as IN")
         # What lies in the output folder is not an input; a link to it is neither.
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not (here / name).is_symlink() and not (here / name).resolve().is_relative_to(inside)
-        )
+        outside = [here / name for name in sorted(folders)]
+        outside = [path for path in outside if not path.resolve().is_relative_to(inside)]
+        for path in outside:
+            if path.is_symlink():
+                found.refuse(path, "refused, a link to a folder; give the folder itself as IN")
+        folders[:] = [path.name for path in outside if not path.is_symlink()]
         for name in sorted(files):
             _sort_file(here / name, source, folder, suffix, found)
     if not found.recordings and not found.refused:
@@ -186,7 +184,7 @@ def no_file(path: Path) -> str:
 
 
 def refuse_collisions(recordings: Sequence[Listed]) -> None:
-    """Refuse two recordings with one output."""
+    """Raise an error if two recordings have the same output."""
     seen: dict[Path, str] = {}
     for recording in recordings:
         if recording.output in seen:

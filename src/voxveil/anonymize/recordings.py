@@ -1,4 +1,4 @@
-"""Recordings to anonymize: what is already done, what cannot be used, what is left to do."""
+"""Recordings to anonymize, sorted into finished, refused and remaining ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from voxveil.anonymize.bundle import SUMS, Bundle
 from voxveil.anonymize.inputs import (
+    Listed,
     Refused,
     list_data_folder,
     list_file,
@@ -33,38 +34,28 @@ DATA_FOLDER = "data-folder"
 _LONG = 120.0
 
 
-@dataclass(frozen=True)
-class Job:
-    """One recording.
+@dataclass(frozen=True, kw_only=True)
+class Job(Listed):
+    """A recording that is to be anonymized; its output is 16 kHz mono.
 
     Attributes:
-        name: Path below the input folder, as the ledger names it.
-        source: Where it is.
-        output: Where its anonymized speech goes (16 kHz mono).
         recorded: Its sample count at 16 kHz.
         samples: Sample count of what is released: as recorded, or more where lengths are padded.
         sha256: Of the file.
         flags: What reading it did or saw (:mod:`voxveil.audio.files`).
         damage: What is wrong with the output of an earlier run, which is drawn again; empty without.
-        speaker: Who speaks, empty where that is not known.
-        sex: ``F``, ``M``, or empty.
     """
 
-    name: str
-    source: Path
-    output: Path
     recorded: int
     samples: int
     sha256: str
     flags: tuple[str, ...]
     damage: str = ""
-    speaker: str = ""
-    sex: str = ""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to do.
+    """Recordings of one call, sorted, with the settings of their release.
 
     Attributes:
         folder: Where outputs go.
@@ -153,7 +144,7 @@ def find_work(
     elif source.is_file():
         folder, found = list_file(source, destination, suffix)
         if names is not None and folder != destination:
-            raise InputError(f"{destination}: a name of your own; --names random needs a folder")
+            raise InputError(f"{destination}: is the name of a file; --names random needs a folder")
         for recording in found.recordings:
             if _name_of(Path(recording.output.name)) != _made_of(recording.name, settings):
                 settings["output"] = _name_of(Path(recording.output.name))
@@ -168,7 +159,7 @@ def find_work(
         records, settings["names"] = names.folder, "random"
         if file_format != "flac" or "layout" in settings:
             raise InputError(
-                "--names random goes with FLAC, and not with a data folder: its tables have names"
+                "--names random: outputs must be FLAC, and IN no Kaldi data folder, whose tables hold names"
             )
         # In the order of their new names: when an output was written tells nothing of the old one.
         renamed = [replace(listed, output=folder / names.of(listed.name)) for listed in found.recordings]
@@ -185,13 +176,10 @@ def find_work(
             digest = file_sha256(recording.source)
             recorded, flags = _read(recording.source)
             samples = padded_samples(recorded, pad_to)
+            job = Job(**vars(recording), recorded=recorded, samples=samples, sha256=digest, flags=flags)
             if exists:
-                releases = history.get(
-                    (_name_of(recording.output.relative_to(folder)), recording.name, digest), []
-                )
-                _require_own(
-                    recording.output, recording.source, releases, bundle, settings, frame_count(samples)
-                )
+                output = _name_of(job.output.relative_to(folder))
+                _require_own(job, history.get((output, job.name, digest), []), bundle, settings)
         except OSError as error:
             if exists:
                 raise
@@ -202,14 +190,11 @@ def find_work(
                 raise
             found.refused.append(Refused(recording.name, " ".join(str(error).split())))
             continue
-        damage = _damage(recording.output, samples) if exists else ""
+        damage = _damage(job.output, job.samples) if exists else ""
         if exists and not damage:
-            kept.append(recording.name)
+            kept.append(job.name)
         else:
-            job = Job(
-                recording.name, recording.source, recording.output, recorded, samples, digest, flags, damage
-            )
-            jobs.append(replace(job, speaker=recording.speaker, sex=recording.sex))
+            jobs.append(replace(job, damage=damage))
     return Work(folder, records, tuple(jobs), tuple(kept), tuple(found.refused), found.others, settings)
 
 
@@ -268,24 +253,21 @@ def _history(folder: Path, system: str, names: RandomNames | None) -> _History:
 
 
 def _require_own(
-    output: Path,
-    source: Path,
-    releases: Sequence[tuple[Release, Entry]],
-    bundle: Bundle,
-    settings: dict[str, str | float],
-    frames: int,
+    job: Job, releases: Sequence[tuple[Release, Entry]], bundle: Bundle, settings: Mapping[str, str | float]
 ) -> None:
-    if output.resolve() == source.resolve():
+    """Raise an error if an existing output was not made by this model from this recording."""
+    output = job.output
+    if output.resolve() == job.source.resolve():
         raise InputError(f"{output}: is the recording itself; choose another output")
     if output.is_symlink() or not output.is_file():
         raise InputError(f"{output}: exists and is not a regular file; remove it or choose another folder")
     if not releases:
         raise InputError(
-            f"{output}: exists, and no ledger beside it says that {bundle.system} made it from {source};"
+            f"{output}: exists, and no ledger beside it says that {bundle.system} made it from {job.source};"
             " remove it or choose another folder"
         )
     for release, entry in releases:
-        differences = _differences(release, entry, bundle, settings, frames)
+        differences = _differences(release, entry, bundle, settings, frame_count(job.samples))
         if differences:
             raise InputError(
                 f"{output}: exists, made with {', '.join(differences)};"
@@ -294,7 +276,7 @@ def _require_own(
 
 
 def _differences(
-    release: Release, entry: Entry, bundle: Bundle, settings: dict[str, str | float], frames: int
+    release: Release, entry: Entry, bundle: Bundle, settings: Mapping[str, str | float], frames: int
 ) -> list[str]:
     differences = []
     now, vectors = bundle.rule.losses(frames), bundle.rule.vectors(frames)
@@ -309,7 +291,7 @@ def _differences(
             )
             differences.append(f"{stream} {then_text}, now {now_text}")
     if release.settings.get("pad_to") != settings.get("pad_to"):
-        then_to, now_to = (each.get("pad_to", 0) for each in (release.settings, settings))
+        then_to, now_to = release.settings.get("pad_to", 0), settings.get("pad_to", 0)
         differences.append(f"padding to {then_to:g} s, now {now_to:g} s")
     for key, unit in (("model", ""), ("loudness", " LUFS")):
         then, wanted = release.settings.get(key), settings[key]

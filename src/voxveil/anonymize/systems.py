@@ -1,4 +1,4 @@
-"""The kinds of anonymization system behind one interface, and their registry.
+"""Kinds of anonymization systems with a common interface, and their table.
 
 Every kind anonymizes one utterance, or a long recording window by window. A kind is one class of this module
 and one entry in :data:`KINDS`.
@@ -20,9 +20,10 @@ from voxveil.features.extraction import System
 from voxveil.features.speaker.pool import Pool
 from voxveil.features.speaker.targets import Source, Target, select_target
 from voxveil.privacy import Loss, NoiseSource, SystemNoise
+from voxveil.privacy.loss_rule import utterance_total
 from voxveil.runtime.errors import InputError
 
-__all__ = ["KINDS", "Speech", "SpeechSystem", "load_system"]
+__all__ = ["KINDS", "Anonymized", "SpeechInput", "SpeechSystem", "load_system"]
 
 Array = NDArray[np.float32]
 #: Transforms (n,) audio and its (K,) F0, None where it was not tracked, to (n,) audio.
@@ -35,11 +36,29 @@ _SIGNAL_CONTEXT = 4
 
 
 @dataclass(frozen=True)
-class Speech:
-    """Output of a system for one utterance, before loudness is set.
+class SpeechInput:
+    """One utterance to anonymize.
 
     Attributes:
-        audio: (n,) float32, as many samples as the input.
+        audio: (n,) at 16 kHz, n >= 1, finite.
+        f0: (K,) in Hz, 0 where unvoiced; None to track it where the system needs it.
+        source: Input of the target rule; None to derive it where the system needs it.
+        name: Name of the utterance in an error.
+    """
+
+    audio: Array
+    f0: Array | None
+    source: Source | None
+    name: str
+
+
+@dataclass(frozen=True)
+class Anonymized:
+    """Anonymized speech and what it cost.
+
+    Attributes:
+        audio: (n,) float32, as many samples as the input; may pass full scale
+            (:func:`voxveil.audio.files.encode_flac` clips and counts).
         losses: Loss of each stream.
         vectors: Number of released content vectors K.
     """
@@ -47,6 +66,11 @@ class Speech:
     audio: Array
     losses: Mapping[str, Loss]
     vectors: int
+
+    @property
+    def utterance(self) -> Loss:
+        """The loss of the whole utterance."""
+        return utterance_total(self.losses, self.vectors)
 
 
 class SpeechSystem(ABC):
@@ -63,24 +87,13 @@ class SpeechSystem(ABC):
         self.bundle = bundle
 
     @abstractmethod
-    def anonymize(
-        self,
-        audio: Array,
-        f0: Array | None,
-        rng: np.random.Generator,
-        noise: NoiseSource,
-        source: Source | None,
-        name: str,
-    ) -> Speech:
-        """Anonymize one utterance.
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+        """Anonymize one utterance; its loudness is not yet set.
 
         Args:
-            audio: (n,) at 16 kHz, n >= 1, finite.
-            f0: (K,) in Hz, 0 where unvoiced; None to track it here where the system needs it.
+            recording: The utterance.
             rng: Chooses the target voice, or other public settings of the system.
             noise: Source of the noise on private values.
-            source: Input of the target rule; None to derive it here.
-            name: Name of the utterance in an error.
         """
 
     @abstractmethod
@@ -122,17 +135,10 @@ class _Processing(SpeechSystem):
     def transform(self, rng: np.random.Generator) -> Transform:
         """Return the transformation for one recording; ``rng`` draws its settings."""
 
-    def anonymize(
-        self,
-        audio: Array,
-        f0: Array | None,
-        rng: np.random.Generator,
-        noise: NoiseSource,
-        source: Source | None,
-        name: str,
-    ) -> Speech:
-        frames, rule = frame_count(len(audio)), self.bundle.rule
-        return Speech(self.transform(rng)(audio, f0), rule.losses(frames), rule.vectors(frames))
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+        frames, rule = frame_count(len(recording.audio)), self.bundle.rule
+        audio = self.transform(rng)(recording.audio, recording.f0)
+        return Anonymized(audio, rule.losses(frames), rule.vectors(frames))
 
     def anonymize_windows(
         self,
@@ -221,26 +227,19 @@ class SynthesizedSystem(SpeechSystem):
         members, rule = self.bundle.target_members, self.bundle.target
         return select_target(self._pool, rng, members, rule, source or Source())
 
-    def anonymize(
-        self,
-        audio: Array,
-        f0: Array | None,
-        rng: np.random.Generator,
-        noise: NoiseSource,
-        source: Source | None,
-        name: str,
-    ) -> Speech:
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
         """Release pitch and content of the utterance and speak them; only Released values reach synthesis."""
+        audio, f0, source = recording.audio, recording.f0, recording.source
         if f0 is None:
             from voxveil.features.pitch.yaapt import track_f0
 
             f0 = track_f0(audio)
         if source is None:
-            source = self.source_of(audio, "", name)
+            source = self.source_of(audio, "", recording.name)
         target = self.target(rng, source)
         features = self.extraction.release_features(audio, f0, noise)
         speech = self.synthesizer.synthesize(features.content, features.pitch, target, len(audio))
-        return Speech(speech, {**features.losses, **self.bundle.rule.target_loss()}, features.vectors)
+        return Anonymized(speech, {**features.losses, **self.bundle.rule.target_loss()}, features.vectors)
 
     def anonymize_windows(
         self,

@@ -7,7 +7,7 @@ the fused score is an uncalibrated log likelihood ratio in nat.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.runtime.seeding import stream
 
-__all__ = ["FUSION", "Fusion", "Part", "fit_fusion", "fuse_attackers", "hold_out"]
+__all__ = ["FUSION", "Fusion", "Joined", "fit_fusion", "fuse_attackers", "hold_out"]
 
 FloatArray = NDArray[np.float64]
 
@@ -34,35 +34,55 @@ _ROUNDS = 50
 _FEWEST = 4
 
 
-@dataclass(frozen=True)
-class Part:
-    """The utterances of some speakers of a corpus."""
+class Joined:
+    """Several folders as one, or some speakers of them.
 
-    whole: Speech
-    chosen: frozenset[str]
+    Args:
+        parts: The folders; an utterance that two of them have is taken from the first.
+        speakers: Speakers whose utterances are kept; all unless given.
+    """
+
+    def __init__(self, parts: Sequence[Speech], speakers: Collection[str] | None = None) -> None:
+        self._parts = tuple(parts)
+        self._owner: dict[str, Speech] = {}
+        self._items: list[Spoken] = []
+        for part in parts:
+            for item in part:
+                if item.id not in self._owner and (speakers is None or item.speaker in speakers):
+                    self._owner[item.id] = part
+                    self._items.append(item)
 
     @property
     def folder(self) -> Path:
-        """Folder of the whole corpus."""
-        return self.whole.folder
+        """That of the first part."""
+        return self._parts[0].folder
+
+    @property
+    def parts(self) -> Sequence[Speech]:
+        """The folders."""
+        return self._parts
 
     @property
     def speakers(self) -> tuple[str, ...]:
         """Speaker ids, sorted."""
-        return tuple(speaker for speaker in self.whole.speakers if speaker in self.chosen)
+        return tuple(sorted({item.speaker for item in self._items}))
 
     def __iter__(self) -> Iterator[Spoken]:
-        return (item for item in self.whole if item.speaker in self.chosen)
+        return iter(self._items)
 
     def __contains__(self, item: str) -> bool:
-        return any(utterance.id == item for utterance in self)
+        return item in self._owner
 
     def audio(self, item: str) -> NDArray[np.float32]:
         """Return (samples,) float32 at 16 kHz."""
-        return self.whole.audio(item)
+        if item not in self._owner:
+            raise InputError(
+                f"utterance {item}: not in {', '.join(str(part.folder) for part in self._parts)}"
+            )
+        return self._owner[item].audio(item)
 
 
-def hold_out(speech: Speech, count: int, seed: int) -> tuple[Part, Part]:
+def hold_out(speech: Speech, count: int, seed: int) -> tuple[Speech, Speech]:
     """Return the speech to train on, and that of ``count`` speakers that is kept for the fusion.
 
     Raises:
@@ -79,7 +99,7 @@ def hold_out(speech: Speech, count: int, seed: int) -> tuple[Part, Part]:
         )
     order = stream(seed, "attack", "fusion speakers").permutation(len(eligible))[:count]
     held = frozenset(eligible[index] for index in order)
-    return Part(speech, frozenset(speech.speakers) - held), Part(speech, held)
+    return Joined([speech], frozenset(speech.speakers) - held), Joined([speech], held)
 
 
 @dataclass(frozen=True)
@@ -113,15 +133,8 @@ class Fusion:
 
     def save(self, folder: Path) -> None:
         """Write ``fusion.json``."""
-        content = {
-            "format": 1,
-            "kinds": list(self.kinds),
-            **{name: getattr(self, name).tolist() for name in ("mean", "scale", "weights")},
-            "bias": self.bias,
-            "speakers": self.speakers,
-            "trials": list(self.trials),
-        }
-        write_json(Path(folder) / FILE, content)
+        arrays = {name: getattr(self, name).tolist() for name in ("mean", "scale", "weights")}
+        write_json(Path(folder) / FILE, {"format": 1, **vars(self), **arrays})
 
     @classmethod
     def load(cls, folder: Path) -> Fusion | None:
@@ -136,9 +149,11 @@ class Fusion:
             bias, speakers = float(content["bias"]), int(content["speakers"])
             target, nontarget = (int(n) for n in content["trials"])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path}: not the weights of a fusion") from None
+            raise InputError(f"{path}: not the weights of a fusion; run train_attacker again") from None
         if any(array.shape != (len(kinds),) or not np.isfinite(array).all() for array in arrays):
-            raise InputError(f"{path}: its weights do not fit its attackers")
+            raise InputError(
+                f"{path}: mean, scale and weights must be {len(kinds)} finite numbers each, one per attacker"
+            )
         mean, scale, weights = arrays
         return cls(kinds, mean, scale, weights, bias, speakers, (target, nontarget))
 
@@ -158,7 +173,9 @@ def fit_fusion(scores: Mapping[str, NDArray[Any]], is_target: NDArray[np.bool_],
     design = np.column_stack([(raw - mean) / scale, np.ones(len(raw))])
     counts = np.bincount(is_target.astype(np.int64), minlength=2)
     if counts.min() == 0:
-        raise InputError("a fusion needs target and nontarget trials of public speakers")
+        raise InputError(
+            f"a fusion needs target and nontarget trials of public speakers, got {counts[1]} and {counts[0]}"
+        )
     share = np.where(is_target, 0.5 / counts[1], 0.5 / counts[0])
     penalty = _RIDGE * np.diag([1.0] * len(kinds) + [0.0])
     weights = np.zeros(design.shape[1])
@@ -174,7 +191,7 @@ def fit_fusion(scores: Mapping[str, NDArray[Any]], is_target: NDArray[np.bool_],
     return Fusion(kinds, mean, scale, weights[:-1], float(weights[-1]), speakers, trials)
 
 
-def fuse_attackers(attackers: Sequence[Attacker], held: Part) -> Fusion:
+def fuse_attackers(attackers: Sequence[Attacker], held: Speech) -> Fusion:
     """Fit the fusion of attackers on speakers they were not trained on.
 
     The first half of a speaker's utterances enrols them, the rest are tried against everybody.

@@ -1,4 +1,4 @@
-"""Attack scenarios (ignorant to semi-informed), selection of the strongest seed, fusion of attackers.
+"""Attack scenarios (ignorant to semi-informed): scores, strongest seed, fusion, and their files.
 
 ==============  ====================  ==========  ==========
 scenario        attacker trained on   enrolment   trials
@@ -12,8 +12,9 @@ semi_informed   anonymized speech     anonymized  anonymized    AA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,32 @@ from numpy.typing import NDArray
 from voxveil.attack.attackers.interface import Attacker, Conditions, embed_utterances, score_trials
 from voxveil.attack.fusion import FUSION, Fusion
 from voxveil.attack.rank import RankProtocol, RankScores, score_ranks
-from voxveil.corpus.trials import TrialLists
+from voxveil.corpus.trials import TrialLists, write_trials
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.eer import eer
+from voxveil.runtime.atomic import read_json, write_json, write_text
 from voxveil.runtime.errors import InputError
 
-__all__ = ["Attackers", "Plan", "Scenario", "Scored", "check_attackers", "run_scenarios"]
+__all__ = [
+    "STATES",
+    "Attackers",
+    "Plan",
+    "Scenario",
+    "Scored",
+    "check_attackers",
+    "fused",
+    "read_attack",
+    "run_scenarios",
+    "write_attack",
+]
+
+#: State of training, enrolment and trial speech in each scenario.
+STATES = {
+    "original": ("original", "original", "original"),
+    "ignorant": ("original", "original", "anonymized"),
+    "lazy_informed": ("original", "anonymized", "anonymized"),
+    "semi_informed": ("anonymized", "anonymized", "anonymized"),
+}
 
 Read = Callable[[str], NDArray[np.float32]]
 #: Attackers by kind, each with its seeds.
@@ -109,7 +130,8 @@ def run_scenarios(
 
     Args:
         scenarios: What adversaries have.
-        progress: Given what is done and how many utterances it takes; returns who is told how many are done.
+        progress: Starts a progress line, given its label and the number of utterances; the function that it
+            returns receives how many are done.
     """
     first: dict[str, dict[str, Scored]] = {scenario.name: {} for scenario in scenarios}
     kinds = list(dict.fromkeys(kind for scenario in scenarios for kind in scenario.attackers))
@@ -126,7 +148,7 @@ def run_scenarios(
             yield strongest(tries, scenario.plan.lists)
     for scenario in scenarios:
         if scenario.fusion is not None:
-            yield _fused(scenario, scenario.fusion, first[scenario.name])
+            yield fused(scenario.fusion, first[scenario.name])
 
 
 def strongest(tries: Sequence[Scored], lists: TrialLists) -> Scored:
@@ -194,14 +216,90 @@ def _scored(attacker: Attacker, scenario: Scenario, vectors: dict[str, NDArray[n
     )
 
 
-def _fused(scenario: Scenario, fusion: Fusion, parts: Mapping[str, Scored]) -> Scored:
+def fused(fusion: Fusion, parts: Mapping[str, Scored]) -> Scored:
+    """Return the fusion of attacks in one scenario.
+
+    Args:
+        fusion: Weights of the attackers.
+        parts: What each kind of attacker scored.
+
+    Raises:
+        InputError: An attacker that has a weight has no scores.
+    """
     missing = [kind for kind in fusion.kinds if kind not in parts]
     if missing:
-        raise InputError(f"the fusion weighs attacker {missing[0]}, which is not there")
-    ranks = parts[fusion.kinds[0]].ranks
-    matrix = fusion.apply({kind: parts[kind].ranks.scores for kind in fusion.kinds})
+        raise InputError(
+            f"the fusion weighs attacker {missing[0]}, which has no scores; scored: {', '.join(parts)}"
+        )
+    first = parts[fusion.kinds[0]]
     return Scored(
-        Conditions(FUSION, scenario.name, scenario.enrolment, scenario.trial, scenario.training),
+        replace(first.conditions, attacker=FUSION),
         fusion.apply({kind: parts[kind].scores for kind in fusion.kinds}),
-        RankScores(matrix, ranks.inputs, ranks.input_labels, ranks.reference_labels),
+        replace(first.ranks, scores=fusion.apply({kind: parts[kind].ranks.scores for kind in fusion.kinds})),
+    )
+
+
+def write_attack(
+    target: Path,
+    scored: Scored,
+    lists: TrialLists,
+    speaker_of: Mapping[str, str],
+    *,
+    short_clips: int | None = None,
+    sex_of: Mapping[str, str] | None = None,
+) -> None:
+    """Write the files of one attack; equal results give equal bytes.
+
+    The files are ``scores.txt`` (``ENROLMENT UTTERANCE SCORE``, in the order of the trials),
+    ``trials.txt``, ``enrol.scp`` and ``utt2spk`` (what intervals over speakers need), ``spk2gender``
+    (what results by sex need), ``rank.npz`` and ``conditions.json``.
+
+    Args:
+        target: The folder to write them in, ``ATTACKER/SCENARIO``.
+        scored: Scores of the trials, of the ranks, and the conditions.
+        lists: Enrolments and trials.
+        speaker_of: Speaker of every utterance.
+        short_clips: Utterances that were repeated to be long enough for the attacker, where counted.
+        sex_of: ``F`` or ``M`` of every speaker, where known.
+    """
+    ranks = scored.ranks
+    enrolled = {item for items in lists.enrolments.values() for item in items}
+    used = sorted(enrolled | set(lists.trial_utterances) | set(ranks.inputs.tolist()))
+    rows = zip(lists.trials, scored.scores, strict=True)
+    _write_lines(target / "scores.txt", (f"{t.enrolment} {t.utterance} {score:.9g}" for t, score in rows))
+    write_trials(target, lists)
+    _write_lines(target / "utt2spk", (f"{item} {speaker_of[item]}" for item in used))
+    speakers = sorted({speaker_of[item] for item in used})
+    if sex_of is not None:
+        _write_lines(target / "spk2gender", (f"{name} {sex_of[name].lower()}" for name in speakers))
+    ranks.save(target / "rank.npz")
+    counts = {
+        "enrolments": len(lists.enrolments),
+        "rank_inputs": len(ranks.inputs),
+        "rank_references": len(ranks.reference_labels),
+        "speakers": len(speakers),
+        "trials_nontarget": sum(not trial.target for trial in lists.trials),
+        "trials_target": sum(trial.target for trial in lists.trials),
+    }
+    if short_clips is not None:
+        counts["short_clips_repeated"] = short_clips
+    content = {"format": 1, **asdict(scored.conditions), "counts": counts}
+    if len(scored.seed_eers) > 1:
+        content["seed_eers"] = list(scored.seed_eers)
+    write_json(target / "conditions.json", content)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_attack(folder: Path) -> Scored:
+    """Read the scores that :func:`write_attack` wrote, which have nine digits."""
+    content = read_json(folder / "conditions.json")
+    lines = (folder / "scores.txt").read_text(encoding="utf-8").splitlines()
+    return Scored(
+        Conditions(*(content[name] for name in Conditions.__dataclass_fields__)),
+        np.array([float(line.split()[2]) for line in lines]),
+        RankScores.load(folder / "rank.npz"),
+        tuple(content.get("seed_eers", ())),
     )

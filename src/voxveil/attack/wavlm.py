@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from voxveil.attack.attackers.interface import TrainingSetup
+from voxveil.corpus.split import Speech
 from voxveil.features.speaker.clips import at_least_minimum
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import InputError, ParamsError
@@ -103,6 +105,16 @@ class WavLMStatistics:
     def __init__(self, network: WavLM) -> None:
         self._network = network
 
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> tuple[Self, None]:
+        """Return the front end with the network that the parameters name; it stays as it is."""
+        return cls(WavLM(find_wavlm(setup.params.wavlm))), None
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Read the network that ``model.json`` names."""
+        return cls(WavLM(find_wavlm(content["wavlm"])))
+
     def raw(self, audio: NDArray[np.float32], name: str) -> NDArray[Any]:
         """Return the (2 size,) mean and standard deviation over time."""
         frames = self._network.frames(audio, name).astype(np.float64)
@@ -112,11 +124,6 @@ class WavLMStatistics:
         """Write ``model.json``, which names the folder of the network; weights are not copied."""
         where = str(self._network.folder)
         write_json(Path(folder) / "model.json", {"format": 1, **facts, "wavlm": where})
-
-    @classmethod
-    def load(cls, folder: Path) -> WavLMStatistics:
-        """Read the network that ``model.json`` names."""
-        return cls(WavLM(find_wavlm(read_json(Path(folder) / "model.json")["wavlm"])))
 
 
 def _normalizes(folder: Path) -> bool:

@@ -18,13 +18,12 @@ import numpy as np
 
 from voxveil.anonymize.anonymizer import LOUDNESS, Anonymizer
 from voxveil.anonymize.bundle import Bundle, read_bundle
-from voxveil.anonymize.kaldi_output import write_tables
-from voxveil.anonymize.long_recordings import release_windows
 from voxveil.anonymize.output_names import RandomNames
 from voxveil.anonymize.recordings import DATA_FOLDER, Job, Work, find_work
-from voxveil.anonymize.targets import JobTargets, require_known
+from voxveil.anonymize.releasing import JobTargets, release_windows, require_known
 from voxveil.audio.files import encode_audio, read_recording
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
+from voxveil.corpus.kaldi import write_tables
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.register import Register, open_register

@@ -193,8 +193,7 @@ def _judge(
     attack: Attack, kinds: list[str], options: SuiteOptions, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Evaluate every attack on a set, write its full JSON and figures; return what is shown of it."""
-    from voxveil.attack.external.attack_table import MATRIX
-    from voxveil.attack.external.judging import judge_set
+    from voxveil.attack.external.attack_table import MATRIX, judge_set
     from voxveil.attack.external.running import attack_folders
     from voxveil.runtime.atomic import write_json
 

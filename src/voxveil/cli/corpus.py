@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(folder: Path, verbose: bool) -> int:
-    from voxveil.corpus.checking import audio_files, check_file
+    from voxveil.corpus.source import audio_files, check_file
     from voxveil.runtime.terminal import Progress
 
     if not folder.is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import shutil
 import tarfile
 import urllib.error
 import urllib.request
@@ -30,7 +31,7 @@ LIBRISPEECH_MD5 = {
     "train-other-500": "d1a0fd59409feb2c614ce4d30c387708",
 }
 
-#: Told (bytes there, bytes in all); 0 in all = the server does not say.
+#: Receives (bytes received, bytes in all); 0 in all = the server does not say.
 Report = Callable[[int, int], None]
 
 _BLOCK = 1 << 18
@@ -50,8 +51,8 @@ def fetch_subset(
         name: A subset of :data:`LIBRISPEECH_MD5`.
         folder: The corpus folder.
         url: Where ``NAME.tar.gz`` lies.
-        md5: Of the archive; LibriSpeech's unless told.
-        report: Told how far the download is.
+        md5: Of the archive; LibriSpeech's unless given.
+        report: Receives how far the download is.
 
     Returns:
         False if the subset was there already.
@@ -145,5 +146,4 @@ def extract_archive(archive: Path, name: str, target: Path, folder: Path) -> Non
 def _copy(content: IO[bytes], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as handle:
-        while block := content.read(_BLOCK):
-            handle.write(block)
+        shutil.copyfileobj(content, handle, _BLOCK)

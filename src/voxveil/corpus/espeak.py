@@ -86,8 +86,7 @@ def speak(text: str, variant: str, *, rate: int, pitch: int) -> Speech:
         MissingExtraError: espeakng-loader is not installed.
         InputError: espeak-ng refused; its return code is given.
     """
-    home = _data_home()
-    (home / "espeak-ng-data" / "voices" / "!v" / "voxveil").write_text(variant, encoding="utf-8")
+    (_data_home() / "espeak-ng-data/voices/!v/voxveil").write_text(variant, encoding="utf-8")
     chunks: list[NDArray[np.int16]] = []
     events: list[tuple[int, str]] = []
 
@@ -103,14 +102,7 @@ def speak(text: str, variant: str, *, rate: int, pitch: int) -> Speech:
         return 0
 
     callback = _CALLBACK(collect)
-    with _fresh_library() as library:
-        sample_rate = int(
-            library.espeak_Initialize(
-                _SYNCHRONOUS, _BUFFER_MS, str(home).encode(), _PHONEME_EVENTS | _DONT_EXIT
-            )
-        )
-        if sample_rate <= 0:
-            raise InputError(f"espeak-ng could not start from {home} (code {sample_rate})")
+    with _started(_PHONEME_EVENTS | _DONT_EXIT) as (library, sample_rate):
         # Roughness comes from the C library's generator, which espeak-ng seeds with the process id.
         ctypes.CDLL(None).srand(1)
         library.espeak_SetSynthCallback(callback)
@@ -120,7 +112,6 @@ def speak(text: str, variant: str, *, rate: int, pitch: int) -> Speech:
         data = text.encode() + b"\0"
         _check(library.espeak_Synth(data, len(data), 0, 0, 0, _UTF8, None, None), f"text {text!r}")
         _check(library.espeak_Synchronize(), "synchronize")
-        library.espeak_Terminate()
     if not chunks:
         raise InputError(f"espeak-ng said nothing for {text!r}")
     return Speech(np.concatenate(chunks), sample_rate, tuple((at / sample_rate, name) for at, name in events))
@@ -136,10 +127,7 @@ def pronounce(word: str) -> tuple[str, ...]:
         MissingExtraError: espeakng-loader is not installed.
         InputError: espeak-ng refused, or has nothing to say for the word.
     """
-    home = _data_home()
-    with _fresh_library() as library:
-        if library.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, str(home).encode(), _DONT_EXIT) <= 0:
-            raise InputError(f"espeak-ng could not start from {home}")
+    with _started(_DONT_EXIT) as (library, _):
         _check(library.espeak_SetVoiceByName(b"en-us"), "voice en-us")
         library.espeak_TextToPhonemes.restype = ctypes.c_char_p
         text = ctypes.c_char_p(word.encode())
@@ -148,7 +136,6 @@ def pronounce(word: str) -> tuple[str, ...]:
         while text.value:
             clause = library.espeak_TextToPhonemes(ctypes.byref(text), _UTF8, ord(_BETWEEN) << 8)
             mnemonics += clause.decode("utf-8", "replace").replace(" ", _BETWEEN).split(_BETWEEN)
-        library.espeak_Terminate()
     phonemes = tuple(mnemonic for mnemonic in mnemonics if mnemonic)
     if not phonemes:
         raise InputError(f"espeak-ng has no pronunciation for {word!r}")
@@ -176,6 +163,18 @@ def _fresh_library() -> Iterator[ctypes.CDLL]:
         yield library
     finally:
         _ctypes.dlclose(library._handle)
+
+
+@contextmanager
+def _started(options: int) -> Iterator[tuple[ctypes.CDLL, int]]:
+    """Yield a library that is loaded anew and initialized, and its sampling rate in Hz."""
+    home = _data_home()
+    with _fresh_library() as library:
+        rate = int(library.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, str(home).encode(), options))
+        if rate <= 0:
+            raise InputError(f"espeak-ng could not start from {home} (code {rate})")
+        yield library, rate
+        library.espeak_Terminate()
 
 
 def _loader() -> Any:

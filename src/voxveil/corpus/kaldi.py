@@ -7,19 +7,24 @@ that only decodes a file, ``flac -c -d -s FILE |``, is read as FILE, any other i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from voxveil.corpus.sharded import ShardedSource, open_shards
-from voxveil.corpus.source import Clip, FileSource, check_clips
+from voxveil.corpus.source import SHARD_STEM, Clip, FileSource, check_clips
+from voxveil.runtime.atomic import write_bytes, write_text
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.shards import ShardReader
 
-__all__ = ["audio_source", "read_kaldi", "read_table", "sex_of"]
+__all__ = ["audio_source", "read_kaldi", "read_table", "sex_of", "write_tables"]
 
 _DECODER = re.compile(
     r"(?:\S*/)?flac (?:-[cds]+ |--(?:stdout|decode|silent) )+(?P<file>[^|;&<>$`\s-][^|;&<>$`\s]*)\s*\|\Z"
 )
+
+#: Tables with a line for each utterance.
+_PER_UTTERANCE = ("utt2spk", "utt2gender", "text")
+#: Written anew, or not true of padded outputs.
+_OWN = ("wav.scp", "spk2utt", "utt2dur", "utt2num_samples", "utt2num_frames", *_PER_UTTERANCE)
 
 _SEXES = {"f": "F", "female": "F", "m": "M", "male": "M"}
 
@@ -47,7 +52,7 @@ def read_kaldi(folder: Path, roots: Sequence[Path] = ()) -> FileSource:
         where = f"{folder / 'wav.scp'}:{line}"
         path = audio_source(folder, source, f"{where}: utterance {utterance}")
         if ".tar/" in source:
-            shards = open_shards(folder) if shards is None else shards
+            shards = ShardReader(folder, SHARD_STEM) if shards is None else shards
             if utterance not in shards:
                 raise InputError(f"{where}: utterance {utterance} is not in the shards of {folder}")
         if utterance not in speakers:
@@ -65,11 +70,9 @@ def read_kaldi(folder: Path, roots: Sequence[Path] = ()) -> FileSource:
         if utterance not in files:
             raise InputError(f"{folder / 'utt2spk'}:{line}: utterance {utterance} is not in wav.scp")
     if not clips:
-        raise InputError(f"{folder / 'wav.scp'}: no utterances")
+        raise InputError(f"{folder / 'wav.scp'}: has no utterances, at least one is needed")
     ordered = check_clips(clips, str(folder))
-    if shards is not None:
-        return ShardedSource(folder.resolve().name, ordered, shards=shards)
-    return FileSource(folder.resolve().name, ordered)
+    return FileSource(folder, ordered, shards)
 
 
 def audio_source(folder: Path, source: str, where: str) -> Path:
@@ -89,7 +92,9 @@ def audio_source(folder: Path, source: str, where: str) -> Path:
     if decoder:
         source = decoder["file"]
     elif source.endswith("|") or source.startswith("|"):
-        raise InputError(f"{where} is a command, not a file; commands are never run")
+        raise InputError(
+            f"{where} is a command, not a file; commands are never run (allowed: FILE, flac -c -d -s FILE |)"
+        )
     inside = folder / source
     return Path(source) if not inside.exists() and Path(source).is_file() else inside
 
@@ -124,3 +129,37 @@ def read_table(path: Path, *, blank: bool = False) -> dict[str, tuple[str, int]]
             raise InputError(f"{path}:{number}: {key} is there twice")
         rows[key] = (value.strip(), number)
     return rows
+
+
+def write_tables(source: Path, folder: Path, outputs: Mapping[str, Path]) -> list[str]:
+    """Write the tables of a Kaldi data folder for its anonymized speech; return their names.
+
+    VoicePrivacy's evaluation reads them: ``wav.scp`` anew, and those of ``source`` that stay true.
+
+    Args:
+        source: The data folder that was anonymized.
+        folder: The data folder with the outputs.
+        outputs: File of each utterance; paths stand in ``wav.scp`` as they are given here.
+    """
+    speakers = read_table(source / "utt2spk")
+    members: dict[str, list[str]] = {}
+    for utterance in sorted(outputs):
+        members.setdefault(speakers[utterance][0], []).append(utterance)
+    tables = {
+        "wav.scp": [f"{utterance} {outputs[utterance]}" for utterance in sorted(outputs)],
+        "spk2utt": [f"{speaker} {' '.join(members[speaker])}" for speaker in sorted(members)],
+    }
+    for name in _PER_UTTERANCE:
+        if (source / name).is_file():
+            rows = read_table(source / name, blank=True)
+            tables[name] = [f"{item} {rows[item][0]}".rstrip() for item in sorted(outputs) if item in rows]
+    for name, lines in tables.items():
+        write_text(folder / name, "".join(f"{line}\n" for line in lines))
+    copied = []
+    for path in sorted(source.iterdir()):
+        # Trials, enrolments and sexes are the same for anonymized speech.
+        plain = path.is_file() and not path.name.startswith(".") and path.suffix in ("", ".txt")
+        if plain and path.name not in _OWN:
+            write_bytes(folder / path.name, path.read_bytes())
+            copied.append(path.name)
+    return sorted([*tables, *copied])

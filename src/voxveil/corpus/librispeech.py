@@ -80,7 +80,7 @@ def read_librispeech(folder: Path) -> FileSource:
             clips += _chapter(chapter, subset.name, sexes, table)
     if not clips:
         raise InputError(f"{folder}: no audio under SUBSET/SPEAKER/CHAPTER/")
-    return FileSource(folder.resolve().name, check_clips(clips, str(folder)))
+    return FileSource(folder, check_clips(clips, str(folder)))
 
 
 def write_librispeech(folder: Path, clips: Iterable[tuple[Clip, bytes]]) -> int:

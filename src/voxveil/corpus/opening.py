@@ -8,8 +8,7 @@ from typing import Any
 from voxveil.config.fields import listed
 from voxveil.config.model import PrepareParams
 from voxveil.corpus.embedded import PRIVATE_SUBSET, PUBLIC_SUBSET, EmbeddedSource
-from voxveil.corpus.sharded import clip_file
-from voxveil.corpus.source import Clip, Source
+from voxveil.corpus.source import Clip, FileSource, Source, clip_file
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
@@ -113,10 +112,10 @@ def _require_version(source: Source, folder: Path) -> None:
         raise InputError(f"{_manifest(folder)}: utterance {min(wanted)} is not in {folder}; {advice}")
 
 
-def open_folder(folder: Path) -> Source:
+def open_folder(folder: Path) -> FileSource:
     """Open a corpus folder: LibriSpeech or LibriTTS (SPEAKERS.TXT), or Kaldi tables (wav.scp)."""
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder")
+        raise InputError(f"{folder}: no such folder; it must hold a corpus")
     if (folder / "wav.scp").is_file():
         from voxveil.corpus.kaldi import read_kaldi
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import reprlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -216,6 +216,15 @@ class Split:
     def __contains__(self, item: str) -> bool:
         return item in self._by_id
 
+    def require(self, items: Iterable[str]) -> None:
+        """Raise an error naming the first of ``items`` that the split does not hold."""
+        missing = [item for item in items if item not in self._by_id]
+        if missing:
+            raise IncompleteInputError(
+                f"utterance {missing[0]}: not in {self.folder} ({len(missing)} missing in all);"
+                " run the stage that makes it again"
+            )
+
     @property
     def speakers(self) -> tuple[str, ...]:
         """Speaker ids, sorted."""
@@ -277,16 +286,8 @@ class Split:
 
 
 def _row(utterance: Utterance, address: str, sha256: str) -> dict[str, Any]:
-    return {
-        "utterance": utterance.id,
-        "speaker": utterance.speaker,
-        "sex": utterance.sex,
-        "samples": utterance.samples,
-        "text": utterance.text,
-        "subset": utterance.subset,
-        "audio": address,
-        "sha256": sha256,
-    }
+    facts = asdict(utterance)
+    return {"utterance": facts.pop("id"), **facts, "audio": address, "sha256": sha256}
 
 
 def _read_manifest(path: Path) -> list[tuple[Utterance, str]]:
@@ -329,11 +330,15 @@ def _utterance(line: str, where: str) -> tuple[Utterance, str]:
     return Utterance(row["utterance"], row["speaker"], row["sex"], samples, *optional), row["sha256"]
 
 
-def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:
+def _stored(data: bytes, item: str, what: str) -> NDArray[Any]:
     try:
-        stored = bytes_array(data)
+        return bytes_array(data)
     except ValueError as error:
-        raise IncompleteInputError(f"utterance {item}: F0 is not a readable array ({error})") from None
+        raise IncompleteInputError(f"utterance {item}: {what} not a readable array ({error})") from None
+
+
+def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:
+    stored = _stored(data, item, "F0 is")
     if stored.dtype.kind != "f" or stored.ndim != 1:
         raise IncompleteInputError(
             f"utterance {item}: F0 must be a 1-D array of floats, got {stored.ndim}-D of {stored.dtype}"
@@ -352,17 +357,13 @@ def _checked_f0(data: bytes, item: str, frames: int) -> NDArray[np.float32]:
 
 
 def _checked_states(data: bytes, item: str, frames: int) -> NDArray[np.int16]:
-    try:
-        stored = bytes_array(data)
-    except ValueError as error:
-        raise IncompleteInputError(f"utterance {item}: states are not a readable array ({error})") from None
+    stored: NDArray[np.int16] = _stored(data, item, "states are")
     if stored.dtype != np.int16 or stored.shape != (frames,) or stored.min() < 0:
         raise IncompleteInputError(
             f"utterance {item}: states must be {frames} numbers of int16, at least 0,"
             f" got {stored.dtype} {stored.shape}"
         )
-    states: NDArray[np.int16] = stored
-    return states
+    return stored
 
 
 def _read_ctm(path: Path) -> dict[str, list[Phone]]:

@@ -1,4 +1,4 @@
-"""Enrolment and trials in the manner of the VoicePrivacy challenge.
+"""Enrolment and trial lists as in the VoicePrivacy challenge: drawn, written, read and checked.
 
 Each speaker is enrolled with some utterances; every other utterance is a target trial against
 its own speaker and a nontarget trial against each other speaker of the same sex. No utterance
@@ -25,6 +25,7 @@ __all__ = [
     "check_lists",
     "draw_trials",
     "enough_utterances",
+    "read_lines",
     "read_trials",
     "write_trials",
 ]
@@ -61,7 +62,7 @@ def enough_utterances(enrolment_utterances: int) -> int:
 
 
 def draw_trials(utterances: Iterable[Utterance], enrolment_utterances: int, seed: int) -> TrialLists:
-    """Draw the lists.
+    """Draw enrolments and trials.
 
     Args:
         utterances: All utterances of the private speakers.
@@ -115,7 +116,7 @@ def write_trials(folder: Path, lists: TrialLists) -> None:
 
 
 def read_trials(folder: Path, speakers: Mapping[str, str]) -> TrialLists:
-    """Read and check lists.
+    """Read and check enrolments and trials.
 
     Args:
         folder: Holds ``enrol.scp`` and ``trials.txt``.
@@ -125,9 +126,9 @@ def read_trials(folder: Path, speakers: Mapping[str, str]) -> TrialLists:
         InputError: Naming file, line and utterance: an unknown utterance or enrolment, a wrong
             label, a trial listed twice, an utterance that is both enrolled and tried.
     """
-    lists = check_lists(_lines(Path(folder) / ENROL), _lines(Path(folder) / TRIALS), speakers)
+    lists = check_lists(read_lines(Path(folder) / ENROL), read_lines(Path(folder) / TRIALS), speakers)
     if not lists.trials:
-        raise IncompleteInputError(f"{Path(folder) / TRIALS}: no trials")
+        raise IncompleteInputError(f"{Path(folder) / TRIALS}: has no trials, at least one is needed")
     return lists
 
 
@@ -136,10 +137,10 @@ def check_lists(
     listed: Iterable[tuple[str, Sequence[str]]],
     speakers: Mapping[str, str],
 ) -> TrialLists:
-    """Check lists, whatever files they come from.
+    """Check enrolments and trials of any origin and return them.
 
     Args:
-        enrol: Where each line stands and its fields, ``ENROLMENT UTTERANCE...``.
+        enrol: Location (``FILE:LINE``) and fields of each line, ``ENROLMENT UTTERANCE...``.
         listed: The same of the trials, ``ENROLMENT UTTERANCE target|nontarget``.
         speakers: Speaker of every utterance there is.
 
@@ -198,8 +199,15 @@ def _known(item: str, speakers: Mapping[str, str], where: str) -> None:
         raise InputError(f"{where}: utterance {item} is not in the split")
 
 
-def _lines(path: Path) -> list[tuple[str, list[str]]]:
+def read_lines(path: Path) -> list[tuple[str, list[str]]]:
+    """Return ``FILE:LINE`` and the fields of every line of a list that is not blank.
+
+    Raises:
+        IncompleteInputError: The file is missing.
+    """
     if not path.is_file():
-        raise IncompleteInputError(f"{path}: no such file; prepare writes it")
+        raise IncompleteInputError(
+            f"{path}: no such file; it must be a list of enrolments, trials or speakers"
+        )
     lines = path.read_text(encoding="utf-8").splitlines()
     return [(f"{path}:{number}", line.split()) for number, line in enumerate(lines, 1) if line.strip()]

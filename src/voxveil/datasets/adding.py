@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from voxveil.corpus.opening import open_folder
-from voxveil.corpus.sharded import ShardedSource
 from voxveil.corpus.source import Source
 from voxveil.datasets.face import Face, Row, Storage, face_text, manifest_text, parse_face, summary
 from voxveil.datasets.git import git
@@ -50,7 +49,7 @@ def add_dataset(
     source = open_folder(folder)
     seen = visibility(dataset, public)
     here = dataset.folder.exists() and dataset.folder.resolve() == folder.resolve()
-    packed = shards or isinstance(source, ShardedSource) or len(corpus_files(folder)) > MOST_FILES
+    packed = shards or source.shards is not None or len(corpus_files(folder)) > MOST_FILES
     with one_at_a_time(root):
         if not here:
             require_unchanged(dataset)

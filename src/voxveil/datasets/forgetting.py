@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from voxveil.corpus.opening import open_folder
-from voxveil.corpus.sharded import ShardedSource
 from voxveil.corpus.source import Clip
 from voxveil.datasets.adding import Reports, finish_version, ready, require_unchanged
 from voxveil.datasets.face import Face, Row, parse_face, parse_manifest
@@ -70,7 +69,7 @@ def forget_speaker(dataset: Place, speaker: str, reports: Reports) -> Face:
                 f" {FOLDER}/{dataset.tracked.name}' and 'git rm' of its manifest and summary remove it whole"
             )
         with whole_directory(dataset.folder) as out:
-            if isinstance(source, ShardedSource):
+            if source.shards is not None:
                 rows = pack_corpus(source, out, kept, reports(len(kept)))
             else:
                 _copy_without(dataset.folder, out, speaker, gone, kept)

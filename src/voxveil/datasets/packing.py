@@ -9,8 +9,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from voxveil.corpus.sharded import SHARD_STEM, clip_file
-from voxveil.corpus.source import Clip, Source
+from voxveil.corpus.source import SHARD_STEM, Clip, Source, clip_file
 from voxveil.datasets.face import Row
 from voxveil.datasets.rows import Report, clip_row
 from voxveil.runtime.atomic import write_text

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.audio.containers import cut_short, not_read
-from voxveil.corpus.sharded import clip_file
-from voxveil.corpus.source import Clip, Source
+from voxveil.corpus.source import Clip, Source, clip_file
 from voxveil.datasets.face import Row
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError, MissingExtraError

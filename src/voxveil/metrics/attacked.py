@@ -38,7 +38,7 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
     """Evaluate one attacker in one scenario.
 
     Args:
-        folder: ``ATTACKER/SCENARIO`` as :func:`voxveil.attack.files.write_attack` leaves it.
+        folder: ``ATTACKER/SCENARIO`` as :func:`voxveil.attack.scenarios.write_attack` leaves it.
         options: How to evaluate.
 
     Returns:

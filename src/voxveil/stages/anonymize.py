@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +27,11 @@ from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.features.speaker.targets import Source
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
-from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_order
 from voxveil.stages.context import StageContext
 from voxveil.synthesis.corpus import corpus_facts
 
 __all__ = ["run"]
-
-
-@dataclass(frozen=True)
-class _Made:
-    """One utterance of an output split."""
-
-    flac: bytes
-    samples: int
-    clipped: int
 
 
 def run(context: StageContext) -> None:
@@ -76,19 +65,16 @@ def run(context: StageContext) -> None:
             audio, seed, utterance.id, f0=f0, speaker=utterance.speaker, source=source
         )
 
-    _write(context, "released", private, released, release, original=anonymizer.bundle.original)
-    _write(context, "attacker", attacker, imitated, imitate, original=anonymizer.bundle.original)
-    write_json(
-        context.outputs["released"] / "corpus.json", read_json(context.inputs["private"] / "corpus.json")
-    )
-    write_json(
-        context.outputs["attacker"] / "corpus.json", read_json(context.inputs["public"] / "corpus.json")
-    )
+    original = anonymizer.bundle.original
+    _write(context, "released", private, released, None if original else release)
+    _write(context, "attacker", attacker, imitated, None if original else imitate)
+    for port, side in (("released", "private"), ("attacker", "public")):
+        write_json(context.outputs[port] / "corpus.json", read_json(context.inputs[side] / "corpus.json"))
     _write_samples(context, private, attacker)
 
 
 class _Voices:
-    """What the rule of the target looks at; for a target of a speaker, the same for all of the utterances."""
+    """Inputs of the target rule; where a speaker has one target, the same for all of the utterances."""
 
     def __init__(self, anonymizer: Anonymizer, split: Split) -> None:
         self._anonymizer, self._split = anonymizer, split
@@ -134,29 +120,27 @@ def _write(
     port: str,
     split: Split,
     utterances: Sequence[Utterance],
-    make: Callable[[Utterance], Anonymized],
-    *,
-    original: bool,
+    make: Callable[[Utterance], Anonymized] | None,
 ) -> None:
-    """Write the output split of one port, utterances in the order of its source."""
+    """Write the output split of one port, in the order of its source; a copy of it where ``make`` is None."""
 
-    def one(utterance: Utterance) -> _Made:
-        if original:
-            return _Made(split.flac(utterance.id), utterance.samples, 0)
-        flac, clipped = encode_flac(make(utterance).audio, utterance.id)
-        return _Made(flac, utterance.samples, clipped)
+    def one(utterance: Utterance) -> tuple[bytes, int]:
+        """Return the FLAC of an utterance and its number of clipped samples."""
+        if make is None:
+            return split.flac(utterance.id), 0
+        return encode_flac(make(utterance).audio, utterance.id)
 
     folder = context.outputs[port]
-    progress = Progress(f"anonymize[{context.key}] {port}", len(utterances), "utterance")
+    progress = context.progress(port, len(utterances))
     clipped = affected = 0
     with SplitWriter(folder) as writer:
         results = in_order(one, utterances, context.params.base.threads)
-        for done, (utterance, result) in enumerate(zip(utterances, results, strict=True), 1):
+        for done, (utterance, (flac, lost)) in enumerate(zip(utterances, results, strict=True), 1):
             # No transcript and no F0: whoever reads this has the speech alone.
-            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, result.samples)
-            writer.add(plain, result.flac)
-            clipped += result.clipped
-            affected += result.clipped > 0
+            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, utterance.samples)
+            writer.add(plain, flac)
+            clipped += lost
+            affected += lost > 0
             progress.update(done)
     facts = {"utterances": len(utterances), "clipped_samples": clipped, "clipped_utterances": affected}
     write_json(folder / "summary.json", {"format": 1, "system": context.key, **facts})

@@ -1,4 +1,4 @@
-"""What a stage function is given: its parameters, inputs, outputs and key, and its share of the work."""
+"""Context of one run of a stage: parameters, inputs, outputs, key, and its share of the work."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from voxveil.config import Params, SystemParams
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.terminal import Progress
 from voxveil.tracking.stream import Sink, silent
 
 __all__ = ["PART", "Share", "StageContext"]
@@ -43,14 +44,16 @@ class Share:
         match = _SHARE.match(text)
         share = cls(int(match[1]), int(match[2])) if match else cls()
         if not match or share.number > share.count:
-            raise InputError(f"share: must be NUMBER-of-COUNT, e.g. 2-of-3, got {text!r}")
+            raise InputError(
+                f"share: must be NUMBER-of-COUNT, e.g. 2-of-3, got {text!r} (NUMBER from 1 to COUNT)"
+            )
         return share
 
     def __str__(self) -> str:
         return f"{self.number}-of-{self.count}"
 
     def of(self, sizes: Mapping[str, int], where: str) -> frozenset[str]:
-        """Return the items that are this share's: disjoint, and everything between all of them.
+        """Return the items of this share; the shares are disjoint and hold every item together.
 
         The largest item first, each to the share that has least so far, ties by id and number, whatever
         order the items come in: no two shares differ by more than the largest item.
@@ -88,8 +91,8 @@ class StageContext:
         outputs: Empty folders by port name, moved into place when the stage returns.
         checkpoints: Folder for this fingerprint's checkpoints, outside declared outputs.
         fingerprint: Hash of the stage's parameters, inputs and code.
-        sink: Of a training stage: told every point of its curve, which goes to MLflow.
-        training: Fingerprint of each training behind the inputs, where the caller was told them.
+        sink: Of a training stage: receives every point of its curve, which goes to MLflow.
+        training: Fingerprint of each training behind the inputs, where the caller knows them.
         share: Of the work, where the stage runs in several pods.
     """
 
@@ -105,12 +108,21 @@ class StageContext:
     share: Share = Share()
 
     @property
+    def label(self) -> str:
+        """The stage with its key, e.g. ``score[anon]``, for progress lines and errors."""
+        return f"{self.stage}[{self.key}]" if self.key else self.stage
+
+    def progress(self, what: str, utterances: int) -> Progress:
+        """Return a progress line of one step of the stage over its utterances."""
+        return Progress(f"{self.label} {what}".rstrip(), utterances, "utterance")
+
+    @property
     def system(self) -> SystemParams:
         """The system this run is for."""
         return self.params.systems[self.key]
 
     def mark_part(self, port: str, whole: Sequence[str], held: Collection[str]) -> None:
-        """Say in an output of a share which items it holds; all are gathered in the order of the whole.
+        """Write into an output of a share which items it holds; all are gathered in the order of the whole.
 
         Args:
             port: The output.

@@ -38,7 +38,8 @@ def run(context: StageContext) -> None:
     release = read_ledger(context.inputs["released"] / "ledger.json")
     if release.system != context.key:
         raise InputError(
-            f"{context.inputs['released']}: holds speech of system {release.system!r}, not {context.key!r}"
+            f"{context.inputs['released']}: holds speech of system {release.system!r},"
+            f" must be of {context.key!r}"
         )
     attacks: list[dict[str, Any]] = []
     flat: dict[str, float] = {}

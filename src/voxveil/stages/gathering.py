@@ -1,8 +1,8 @@
-"""Shares of a stage's work put together: outputs of exactly the form that the stage itself leaves.
+"""Gathering of the shares of a stage's work into the outputs that the stage itself writes.
 
-A share (:func:`voxveil.stages.run.run_share`) says which it is, what it was made from, and which items of the
-whole it holds. Nothing is gathered unless every share is there once, all were made from the same, and every
-item is in exactly one of them.
+A share (:func:`voxveil.stages.run.run_share`) states its number, its inputs, and which items of the whole it
+holds. Nothing is gathered unless every share is given once, all have the same inputs and parameters, and
+every item is in exactly one of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def gather_stage(
     """
     names = [port.name for port in stage_spec(stage).outputs]
     if stage not in _GATHERERS or sorted(outputs) != sorted(names):
-        raise InputError(f"stage {stage}: has no shares to gather into {', '.join(outputs) or 'nothing'}")
+        raise InputError(
+            f"stage {stage}: cannot gather shares into {', '.join(outputs) or 'nothing'};"
+            f" allowed: all outputs of {' or '.join(_GATHERERS)}"
+        )
     parts = _in_order(stage, key, folders, count)
     with ExitStack() as stack:
         targets = {port: stack.enter_context(whole_directory(Path(path))) for port, path in outputs.items()}
@@ -57,7 +60,7 @@ def gather_stage(
 
 
 def _in_order(stage: str, key: str, folders: Sequence[Path], count: int) -> list[Path]:
-    """Return the shares by number after holding them against each other."""
+    """Return the shares by number, after checking that they are complete and of one run."""
     found: dict[int, tuple[Path, dict[str, Any]]] = {}
     for folder in folders:
         done = require_done(folder, "shares")
@@ -76,14 +79,13 @@ def _in_order(stage: str, key: str, folders: Sequence[Path], count: int) -> list
     missing = [Share(number, count) for number in range(1, count + 1) if number not in found]
     if missing:
         raise InputError(f"input shares: share {missing[0]} is missing ({len(missing)} of {count} are)")
-    first = found[1][1]
     for number in range(2, count + 1):
-        _check_alike(first, found[number][1])
+        _check_alike(found[1][1], found[number][1])
     return [found[number][0] for number in sorted(found)]
 
 
 def _check_alike(first: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Refuse shares that are not of one run."""
+    """Raise an error if two shares are not of one run."""
     for port in sorted({*first["inputs"], *other["inputs"]}):
         if first["inputs"].get(port) != other["inputs"].get(port):
             raise InputError(
@@ -110,11 +112,13 @@ def _places(folders: Sequence[Path], what: str) -> _Order:
                     f"{what} {item}: is in two shares, {holders[item] + 1} and {number + 1} of {len(folders)}"
                 )
             if type(position) is not int or position in order:
-                raise InputError(f"{what} {item}: its place {position!r} is that of another one, or none")
+                raise InputError(
+                    f"{what} {item}: position {position!r} must be a whole number that no other {what} has"
+                )
             holders[item] = number
             order[position] = (number, item)
     if len(sizes) != 1:
-        raise InputError(f"{what}: the shares disagree how many there are, {sorted(sizes)}")
+        raise InputError(f"{what}: the shares state different totals, {sorted(sizes)}; they must be equal")
     (size,) = sizes
     if set(order) != set(range(size)):
         raise InputError(f"{what}: {len(set(range(size)) - set(order))} of {size} are in no share")
@@ -144,7 +148,7 @@ def _gather_split(folders: Sequence[Path], target: Path, port: str) -> _Order:
         for number, item in order:
             writer.add(splits[number][item], splits[number].flac(item))
     write_json(target / "summary.json", _summed([folder / "summary.json" for folder in folders]))
-    write_json(target / "corpus.json", _same([folder / "corpus.json" for folder in folders]))
+    write_json(target / "corpus.json", _alike([read_json(f / "corpus.json") for f in folders], "corpus.json"))
     return order
 
 
@@ -165,12 +169,14 @@ def _gather_samples(folders: Sequence[Path], target: Path) -> None:
 
 
 def _gather_scores(parts: Sequence[Path], outputs: Mapping[str, Path]) -> None:
-    """Gather ``ATTACKER/SCENARIO/``; a scenario is in one share, whoever attacks in it."""
+    """Gather ``ATTACKER/SCENARIO/``; a scenario is in one share, with all its attackers."""
     folders = [part / "scores" for part in parts]
     for number, scenario in _places(folders, "scenario"):
         found = sorted(folders[number].glob(f"*/{scenario}"))
         if not found:
-            raise IncompleteInputError(f"{folders[number]}: nobody attacks in scenario {scenario}")
+            raise IncompleteInputError(
+                f"{folders[number]}: has no scores of scenario {scenario}, which its {PART} names"
+            )
         for folder in found:
             shutil.copytree(folder, outputs["scores"] / folder.parent.name / scenario)
 
@@ -190,19 +196,15 @@ def _summed(paths: Sequence[Path]) -> dict[str, Any]:
     return {**facts, **{name: sum(table[name] for table in tables) for name in counts}}
 
 
-def _same(paths: Sequence[Path]) -> dict[str, Any]:
-    return _alike([read_json(path) for path in paths], paths[0].name)
-
-
 def _alike(tables: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return what all say alike."""
+    """Return the content that all shares have in common."""
     if any(table != tables[0] for table in tables[1:]):
-        raise InputError(f"input shares: their {name} are not of one run")
+        raise InputError(f"input shares: their {name} differ; all shares must be of one run")
     return tables[0]
 
 
 def _read(path: Path, **kinds: type) -> dict[str, Any]:
-    """Read what a share says of itself; its values are of these kinds."""
+    """Read a JSON file of a share and check the types of its values."""
     content = read_json(path)
     if not isinstance(content, dict) or any(
         type(content.get(name)) is not kind for name, kind in {"format": int, **kinds}.items()

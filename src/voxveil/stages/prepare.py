@@ -13,12 +13,17 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.audio.files import decode, encode_flac, pad_short
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.config.fields import listed
 from voxveil.config.model import PrepareParams
@@ -26,20 +31,52 @@ from voxveil.corpus.lists import draw_lists, overlaps
 from voxveil.corpus.opening import clips_of, dataset_version, open_source, subsets
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.source import Clip, Source
-from voxveil.corpus.split import SplitWriter, Utterance
+from voxveil.corpus.split import Phone, SplitWriter, Utterance
 from voxveil.corpus.trials import draw_trials, enough_utterances, write_trials
+from voxveil.features.pitch.yaapt import track_f0
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.terminal import Progress
+from voxveil.runtime.workers import in_processes
 from voxveil.stages.context import StageContext
-from voxveil.stages.prepare_pool import Bad, Prepared, prepared
 
-__all__ = ["run"]
+__all__ = ["Bad", "Prepared", "prepare_clip", "prepared", "run"]
 
+_PUBLIC = "public"
 _PRIVATE = "private"
 _UTILITY = "utility"
 #: Lists whose speech must never be read by a training stage.
 _SECRET = (_PRIVATE, _UTILITY)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One clip as it is stored.
+
+    Attributes:
+        flac: 16 kHz mono FLAC.
+        samples: Its sample count.
+        f0: (K,) F0 in Hz of the stored audio, 0 where unvoiced.
+        phones: Phone timing, None where it is not known.
+        states: (K,) triphone states, None where they are not known.
+        flags: What was done to the audio or seen in it.
+        clipped: Samples that were clipped when stored.
+    """
+
+    flac: bytes
+    samples: int
+    f0: NDArray[np.float32]
+    phones: Sequence[Phone] | None
+    states: NDArray[np.int16] | None
+    flags: tuple[str, ...]
+    clipped: int
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A clip that cannot be used, and why."""
+
+    utterance: str
+    reason: str
 
 
 @dataclass
@@ -61,7 +98,7 @@ class _Tally:
 
 @dataclass
 class _Facts:
-    """What became of the clips of one side (public or private)."""
+    """Facts of one side (public or private): splits, skipped clips, flags, digests."""
 
     splits: dict[str, Any] = field(default_factory=dict)
     skipped: list[dict[str, str]] = field(default_factory=list)
@@ -78,27 +115,33 @@ def run(context: StageContext) -> None:
     source = open_source(params, seed)
     version = dataset_version(params)
     public_names, private_names = subsets(params)
-    private_clips = clips_of(source, private_names, "prepare.private_subsets")
-    public_clips = clips_of(source, public_names, "prepare.public_subsets")
-    utility_clips = _utility(source, params, (*public_names, *private_names))
-    lists = _lists(context, private_clips, public_clips, utility_clips)
-    members = _members(lists, private_clips, public_clips, utility_clips)
-    facts = {"public": _Facts(), _PRIVATE: _Facts()}
+    clips = {
+        _PRIVATE: clips_of(source, private_names, "prepare.private_subsets"),
+        _PUBLIC: clips_of(source, public_names, "prepare.public_subsets"),
+        _UTILITY: _utility(source, params, (*public_names, *private_names)),
+    }
+    lists = _lists(context, clips)
+    members = _members(lists, clips)
+    facts = {_PUBLIC: _Facts(), _PRIVATE: _Facts()}
     kept = _write_splits(context, source, members, facts)
     write_json(
-        context.outputs["public"] / "lists.json",
+        context.outputs[_PUBLIC] / "lists.json",
         {
             "lists": {name: list(lists[name]) for name in lists if name not in _SECRET},
             "overlaps": overlaps(lists),
         },
     )
-    write_trials(
-        context.outputs["private"] / "trials",
-        draw_trials(kept, params.enrolment_utterances, seed),
-    )
-    for side, public in (("public", True), (_PRIVATE, params.public)):
-        machine = listed(params.machine_transcripts)
-        _write_facts(context.outputs[side], source, facts[side], overlaps(lists), public, machine, version)
+    trials = draw_trials(kept, params.enrolment_utterances, seed)
+    write_trials(context.outputs[_PRIVATE] / "trials", trials)
+    shared = {
+        "name": source.name,
+        "synthetic": source.synthetic,
+        "dataset": version,
+        "overlaps": overlaps(lists),
+        "machine_transcripts": listed(params.machine_transcripts),
+    }
+    for side, public in ((_PUBLIC, True), (_PRIVATE, params.public)):
+        _write_facts(context.outputs[side], facts[side], {**shared, "public": public})
 
 
 def _utility(source: Source, params: PrepareParams, others: Sequence[str]) -> list[Clip]:
@@ -107,27 +150,22 @@ def _utility(source: Source, params: PrepareParams, others: Sequence[str]) -> li
     for name in names:
         if name in others:
             raise InputError(
-                f"prepare.utility_subsets: {name!r} is also among the public or private subsets;"
-                " what is attacked is transcribed anyway"
+                f"prepare.utility_subsets: {name!r} is also among the public or private subsets; allowed:"
+                " subsets of no other use (private speech is transcribed anyway)"
             )
     clips_of(source, listed(params.machine_transcripts), "prepare.machine_transcripts")
     return clips_of(source, names, "prepare.utility_subsets") if names else []
 
 
-def _lists(
-    context: StageContext,
-    private_clips: Sequence[Clip],
-    public_clips: Sequence[Clip],
-    utility_clips: Sequence[Clip],
-) -> dict[str, tuple[str, ...]]:
+def _lists(context: StageContext, clips: Mapping[str, Sequence[Clip]]) -> dict[str, tuple[str, ...]]:
     """Draw the lists; private speakers first, of those with enough utterances."""
     params, seed = context.params.prepare, context.params.base.seed
-    utility = {clip.speaker for clip in utility_clips}
+    utility = {clip.speaker for clip in clips[_UTILITY]}
     needed = enough_utterances(params.enrolment_utterances)
-    count = Counter(clip.speaker for clip in private_clips)
+    count = Counter(clip.speaker for clip in clips[_PRIVATE])
     eligible = {
         clip.speaker: clip.sex
-        for clip in private_clips
+        for clip in clips[_PRIVATE]
         if count[clip.speaker] >= needed and clip.speaker not in utility
     }
     private = draw_lists(
@@ -138,7 +176,7 @@ def _lists(
     )
     taken = set(private[_PRIVATE]) | utility
     public = draw_lists(
-        {clip.speaker: clip.sex for clip in public_clips if clip.speaker not in taken},
+        {clip.speaker: clip.sex for clip in clips[_PUBLIC] if clip.speaker not in taken},
         {
             "extractor": params.extractor_speakers,
             "pool": params.pool_speakers,
@@ -154,18 +192,14 @@ def _lists(
 
 
 def _members(
-    lists: Mapping[str, Sequence[str]],
-    private_clips: Sequence[Clip],
-    public_clips: Sequence[Clip],
-    utility_clips: Sequence[Clip],
+    lists: Mapping[str, Sequence[str]], clips: Mapping[str, Sequence[Clip]]
 ) -> dict[str, list[Clip]]:
     """Return the clips of every list that is stored, in order of id."""
-    clips = {_PRIVATE: private_clips, _UTILITY: utility_clips}
     members = {}
     for name, speakers in lists.items():
         if name != "synthesis":
             chosen = set(speakers)
-            members[name] = [clip for clip in clips.get(name, public_clips) if clip.speaker in chosen]
+            members[name] = [clip for clip in clips.get(name, clips[_PUBLIC]) if clip.speaker in chosen]
     return members
 
 
@@ -190,7 +224,7 @@ def _write_splits(
     order = sorted(clips.values(), key=lambda clip: clip.id)
     tallies = {name: _Tally() for name in members}
     kept: list[Utterance] = []
-    progress = Progress("prepare", len(order), "utterance")
+    progress = context.progress("", len(order))
     with ExitStack() as stack:
         writers = {
             folder: stack.enter_context(SplitWriter(folder))
@@ -200,7 +234,7 @@ def _write_splits(
             progress.update(done)
             names = lists_of[clip.id]
             secret = names[0] in _SECRET
-            side = facts[_PRIVATE if secret else "public"]
+            side = facts[_PRIVATE if secret else _PUBLIC]
             if isinstance(result, Bad):
                 _bad(result, context, side, show=not secret or params.public)
                 continue
@@ -214,7 +248,7 @@ def _write_splits(
             if _PRIVATE in names:
                 kept.append(utterance)
     for name, tally in tallies.items():
-        _count(facts[_PRIVATE if name in _SECRET else "public"], name, tally, len(members[name]))
+        _count(facts[_PRIVATE if name in _SECRET else _PUBLIC], name, tally, len(members[name]))
     return kept
 
 
@@ -222,7 +256,7 @@ def _folder(context: StageContext, name: str) -> Path:
     """Return the folder of a list's split; what is only transcribed lies with the private speakers."""
     if name in _SECRET:
         return context.outputs[_PRIVATE] / _PRIVATE
-    return context.outputs["public"] / name
+    return context.outputs[_PUBLIC] / name
 
 
 def _bad(bad: Bad, context: StageContext, facts: _Facts, *, show: bool) -> None:
@@ -244,7 +278,9 @@ def _note(facts: _Facts, clip: Clip, result: Prepared) -> None:
 
 def _count(facts: _Facts, name: str, tally: _Tally, clips: int) -> None:
     if not tally.utterances:
-        raise InputError(f"prepare: no usable utterance is left in split {name} (of {clips})")
+        raise InputError(
+            f"prepare: no usable utterance is left in split {name} (of {clips}), at least one must be"
+        )
     unvoiced = {speaker for speaker, frames in tally.voiced.items() if frames == 0}
     facts.unvoiced = sorted({*facts.unvoiced, *unvoiced})
     sexes = Counter(tally.sexes.values())
@@ -257,29 +293,17 @@ def _count(facts: _Facts, name: str, tally: _Tally, clips: int) -> None:
     }
 
 
-def _write_facts(
-    folder: Path,
-    source: Source,
-    facts: _Facts,
-    shared: list[dict[str, object]],
-    public: bool,
-    machine: Sequence[str],
-    version: Mapping[str, str] | None,
-) -> None:
+def _write_facts(folder: Path, facts: _Facts, shared: Mapping[str, Any]) -> None:
+    """Write ``corpus.json``, with facts that both sides share, and ``exceptions.json``."""
     lines = "".join(f"{sha}  {item}\n" for item, sha in sorted(facts.digests.items()))
     write_json(
         folder / "corpus.json",
         {
+            **shared,
             "format": 1,
-            "name": source.name,
-            "synthetic": source.synthetic,
-            "public": public,
             "revision": hashlib.sha256(lines.encode()).hexdigest(),
-            "dataset": None if version is None else dict(version),
             "splits": facts.splits,
-            "overlaps": shared,
             "phones": list(PHONES) if facts.timed else [],
-            "machine_transcripts": list(machine),
             "skipped": len(facts.skipped),
             "flags": dict(facts.flags),
             "clipped_samples": facts.clipped,
@@ -291,3 +315,32 @@ def _write_facts(
         folder / "exceptions.json",
         {"skipped": facts.skipped, "speakers_without_voiced_frames": facts.unvoiced},
     )
+
+
+def prepare_clip(source: Source, clip: Clip) -> Prepared | Bad:
+    """Read, pad, encode and track one clip."""
+    try:
+        reading = source.read(clip)
+    except InputError as error:
+        return Bad(clip.id, str(error))
+    audio = pad_short(reading.audio)
+    flac, clipped = encode_flac(audio, clip.id)
+    # F0 of what is stored, so that it is the F0 of what later stages hear.
+    f0 = track_f0(decode(flac, clip.id))
+    flags = set(reading.flags)
+    if len(audio) > len(reading.audio):
+        flags.add("padded")
+    if not f0.any():
+        flags.add("unvoiced")
+    return Prepared(flac, len(audio), f0, reading.phones, reading.states, tuple(sorted(flags)), clipped)
+
+
+def prepared(source: Source, clips: Sequence[Clip], workers: int) -> Iterator[Prepared | Bad]:
+    """Yield the result of each clip in order.
+
+    Args:
+        source: The corpus.
+        clips: What to prepare.
+        workers: Processes; 1 = this one.
+    """
+    yield from in_processes(partial(prepare_clip, source), clips, workers)

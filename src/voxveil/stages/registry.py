@@ -106,7 +106,6 @@ STAGES: tuple[StageSpec, ...] = (
             "corpus",
             "audio",
             "features/pitch/yaapt",
-            "stages/prepare_pool.py",
         ),
     ),
     StageSpec(

@@ -1,4 +1,4 @@
-"""Run one stage: check what it is given, let it write, put its outputs into place whole."""
+"""Run of one stage: check of inputs and parameters, the stage itself, atomic replacement of its outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from voxveil.runtime.atomic import whole_directory, write_bytes, write_json
 from voxveil.runtime.done import Done, finish, require_done
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.context import Share, StageContext
-from voxveil.stages.registry import Port, StageSpec, stage_spec
+from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
 from voxveil.stages.torchrun import run_by_torchrun, training_processes
 from voxveil.tracking.stream import training_sink
 
@@ -31,6 +31,7 @@ __all__ = [
     "made_for",
     "run_share",
     "run_stage",
+    "stage_keys",
 ]
 
 #: In the folder of a share: which it is and what it was made from.
@@ -55,8 +56,8 @@ def run_stage(
         inputs: Folder of each declared input.
         outputs: Folder of each declared output; replaced whole.
         key: System or variant, where the stage has one.
-        digests: Digest an input must have, where the caller was told one.
-        training: Fingerprint of each training behind the inputs, where the caller was told them.
+        digests: Digest an input must have, where the caller knows one.
+        training: Fingerprint of each training behind the inputs, where the caller knows them.
 
     Raises:
         VoxveilError: Nothing was written.
@@ -66,28 +67,17 @@ def run_stage(
     _check_ports(spec, "--in", spec.inputs, inputs)
     _check_ports(spec, "--out", spec.outputs, outputs)
     _check_outputs(spec, outputs)
-    _check_digests(spec, inputs, digests or {})
+    _check_names(spec, "--digest", digests or {}, inputs)
     _check_key(spec, key, params)
     processes = training_processes(spec, params)
-    done_in = _require_all(spec, inputs, params, key, digests or {})
-    mark = fingerprint(spec, key, params, done_in)
-    checkpoints = checkpoint_root() / spec.name / mark
+    context, _ = _context(spec, key, params, inputs, digests or {})
     with ExitStack() as stack:
         folders = {
             port.name: stack.enter_context(whole_directory(Path(outputs[port.name])))
             for port in spec.outputs
             if not port.copy_of
         }
-        context = StageContext(
-            spec.name,
-            key,
-            params,
-            {port.name: Path(inputs[port.name]) for port in spec.inputs},
-            folders,
-            checkpoints,
-            mark,
-            training=dict(training or {}),
-        )
+        context = replace(context, outputs=folders, training=dict(training or {}))
         if processes > 1:
             run_by_torchrun(context, processes)
         else:
@@ -100,7 +90,7 @@ def run_stage(
         if port.copy_of:
             source, _, file = port.copy_of.format(key=key).partition("/")
             write_bytes(Path(outputs[port.name]), (Path(outputs[source]) / file).read_bytes())
-    shutil.rmtree(checkpoints, ignore_errors=True)
+    shutil.rmtree(context.checkpoints, ignore_errors=True)
     return results
 
 
@@ -126,29 +116,25 @@ def run_share(
         output: Folder of the share; replaced whole.
         share: Which share.
         key: System.
-        digests: Digest an input must have, where the caller was told one.
+        digests: Digest an input must have, where the caller knows one.
 
     Raises:
         VoxveilError: Nothing was written.
     """
     spec = stage_spec(name)
     if not spec.shared:
-        raise InputError(f"stage {spec.command}: its work cannot be shared between pods")
+        able = ", ".join(other.command for other in STAGES if other.shared)
+        raise InputError(f"stage {spec.command}: its work cannot be shared between pods; that of {able} can")
     _check_ports(spec, "--in", spec.inputs, inputs)
-    _check_digests(spec, inputs, digests or {})
+    _check_names(spec, "--digest", digests or {}, inputs)
     _check_key(spec, key, params)
-    done_in = _require_all(spec, inputs, params, key, digests or {})
-    mark = fingerprint(spec, key, params, done_in)
+    context, done_in = _context(spec, key, params, inputs, digests or {})
     with whole_directory(Path(output)) as folder:
         outputs = {port.name: folder / port.name for port in spec.outputs}
         for path in outputs.values():
             path.mkdir()
-        given = {port.name: Path(inputs[port.name]) for port in spec.inputs}
-        checkpoints = checkpoint_root() / spec.name / mark
-        _run_module(
-            spec, StageContext(spec.name, key, params, given, outputs, checkpoints, mark, share=share)
-        )
-        facts = {"share": str(share), "fingerprint": mark, "inputs": done_in}
+        _run_module(spec, replace(context, outputs=outputs, share=share))
+        facts = {"share": str(share), "fingerprint": context.fingerprint, "inputs": done_in}
         write_json(folder / SHARE, {"format": 1, **facts})
         return finish(folder, f"{spec.name}_share", key, "made")
 
@@ -205,33 +191,49 @@ def _run_module(spec: StageSpec, context: StageContext) -> None:
     module.run(context)
 
 
-def _check_digests(spec: StageSpec, inputs: Mapping[str, Path], digests: Mapping[str, str]) -> None:
-    for name in digests:
-        if name not in inputs:
+def _context(
+    spec: StageSpec, key: str, params: Params, inputs: Mapping[str, Path], digests: Mapping[str, str]
+) -> tuple[StageContext, dict[str, str]]:
+    """Check every input and return the context of the run, without outputs, and the digest of each input."""
+    given = {port.name: Path(inputs[port.name]) for port in spec.inputs}
+    found = {
+        port.name: _require(port, given[port.name], params, key, digests.get(port.name))
+        for port in spec.inputs
+    }
+    mark = fingerprint(spec, key, params, found)
+    return StageContext(spec.name, key, params, given, {}, checkpoint_root() / spec.name / mark, mark), found
+
+
+def _check_names(spec: StageSpec, flag: str, given: Iterable[str], known: Collection[str]) -> None:
+    for name in given:
+        if name not in known:
             raise InputError(
-                f"stage {spec.command}: unknown --digest {name}; it has: {', '.join(inputs) or 'none'}"
+                f"stage {spec.command}: unknown {flag} {name}; it has: {', '.join(known) or 'none'}"
             )
 
 
 def _check_ports(spec: StageSpec, flag: str, ports: tuple[Port, ...], given: Mapping[str, Path]) -> None:
     names = [port.name for port in ports]
-    for name in given:
-        if name not in names:
-            raise InputError(
-                f"stage {spec.command}: unknown {flag} {name}; it has: {', '.join(names) or 'none'}"
-            )
+    _check_names(spec, flag, given, names)
     for name in names:
         if name not in given:
-            raise InputError(f"stage {spec.command}: {flag} {name}=PATH is missing")
+            raise InputError(
+                f"stage {spec.command}: {flag} {name}=PATH is missing; it needs: {', '.join(names)}"
+            )
 
 
-def _check_key(spec: StageSpec, key: str, params: Params) -> None:
-    known = {
-        "": [],
+def stage_keys(spec: StageSpec, params: Params) -> list[str]:
+    """Return the keys that a stage runs for: systems or variants, one empty key for a stage without any."""
+    return {
+        "": [""],
         "system": list(params.systems),
         "pitch_variant": list(params.train_pitch.variants),
         "content_variant": list(params.train_content.variants),
     }[spec.keyed]
+
+
+def _check_key(spec: StageSpec, key: str, params: Params) -> None:
+    known = stage_keys(spec, params)
     if not spec.keyed and key:
         raise InputError(f"stage {spec.command}: takes no --key, got {key!r}")
     if spec.keyed and not key:
@@ -243,7 +245,7 @@ def _check_key(spec: StageSpec, key: str, params: Params) -> None:
 
 
 def _check_outputs(spec: StageSpec, outputs: Mapping[str, Path]) -> None:
-    """Refuse before any work what could not be put into place after it."""
+    """Raise an error, before any work, for output paths that could not be written after it."""
     seen: dict[Path, str] = {}
     for port in spec.outputs:
         path = Path(outputs[port.name])
@@ -257,16 +259,6 @@ def _check_outputs(spec: StageSpec, outputs: Mapping[str, Path]) -> None:
             raise InputError(f"stage {spec.command}: --out {port.name}={path} is a folder; it must be a file")
         if not port.copy_of and path.exists() and not path.is_dir():
             raise InputError(f"stage {spec.command}: --out {port.name}={path} is a file; it must be a folder")
-
-
-def _require_all(
-    spec: StageSpec, inputs: Mapping[str, Path], params: Params, key: str, digests: Mapping[str, str]
-) -> dict[str, str]:
-    """Check every input; return its digest."""
-    return {
-        port.name: _require(port, Path(inputs[port.name]), params, key, digests.get(port.name))
-        for port in spec.inputs
-    }
 
 
 def _require(port: Port, path: Path, params: Params, key: str, digest: str | None) -> str:
@@ -302,7 +294,7 @@ def made_for(port: Port, params: Params, key: str) -> str | None:
 
 
 def _check_origin(port: Port, done: Done, path: Path, key: str | None) -> None:
-    """Refuse the output of another stage, system or variant: its numbers would carry a false name."""
+    """Raise an error for the output of another stage, system or variant: results would carry a wrong name."""
     got = f"{done.stage}[{done.key}]" if done.key else done.stage
     wanted = f"{port.made_by}[{key}]" if key else port.made_by
     if got != wanted or (done.output and port.output and done.output != port.output):

@@ -1,4 +1,4 @@
-"""Attack the released speech: scores of the trials, and of the pooled rank protocol.
+"""Stage score: scores of the trials and of the pooled rank protocol, by every attacker.
 
 Every attacker that was trained attacks in three scenarios (:mod:`voxveil.attack.scenarios`): ignorant,
 lazy-informed and semi-informed. The original system has one row, which is called semi-informed too:
@@ -8,19 +8,16 @@ and the fusion are decided inside one, from scores that no file holds in full pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from voxveil.attack.attackers.interface import Attacker
 from voxveil.attack.attackers.registry import find_attackers
-from voxveil.attack.files import write_attack
 from voxveil.attack.fusion import Fusion
 from voxveil.attack.rank import draw_rank_protocol
-from voxveil.attack.scenarios import Plan, Scenario, check_attackers, run_scenarios
+from voxveil.attack.scenarios import Plan, Scenario, check_attackers, run_scenarios, write_attack
 from voxveil.corpus.split import Split
 from voxveil.corpus.trials import read_trials
 from voxveil.features.speaker.clips import MINIMUM_SAMPLES
 from voxveil.runtime.errors import InputError, ParamsError
-from voxveil.runtime.terminal import Progress
 from voxveil.stages.context import StageContext
 
 __all__ = ["run"]
@@ -42,7 +39,7 @@ def run(context: StageContext) -> None:
     )
     plan = Plan(lists, ranks)
     items = list(dict.fromkeys([*plan.enrolled, *plan.tested]))
-    _check_released(released, items)
+    released.require(items)
     read = released.audio
     semi_informed = Scenario(
         "semi_informed", attackers, state, state, state, read, read, plan, Fusion.load(where)
@@ -52,39 +49,32 @@ def run(context: StageContext) -> None:
         first = context.inputs["original_attacker"]
         others = find_attackers(first)
         check_attackers(others, "original", private.speakers, str(first))
-        _check_same_kinds(attackers, others, str(first))
+        missing = [kind for kind in attackers if kind not in others]
+        if missing:
+            raise InputError(
+                f"{first}: has no attacker {missing[0]}, but {where} has; it holds {', '.join(others)};"
+                " run train_attacker of the original system again"
+            )
         fusion = Fusion.load(first)
         scenarios += [
             Scenario("ignorant", others, "original", "original", state, private.audio, read, plan, fusion),
             Scenario("lazy_informed", others, "original", state, state, read, read, plan, fusion),
         ]
     short = sum(released[item].samples < MINIMUM_SAMPLES for item in items)
-
-    def progress(what: str, total: int) -> Callable[[int], None]:
-        return Progress(f"score[{context.key}] {what}", total, "utterance").update
-
-    for scored in run_scenarios(_own(context, scenarios), progress):
-        conditions = scored.conditions
-        write_attack(
-            context.outputs["scores"] / conditions.attacker / conditions.scenario,
-            conditions,
-            lists,
-            scored.scores,
-            scored.ranks,
-            speaker_of,
-            short_clips=short,
-            sex_of=sex_of,
-            seed_eers=scored.seed_eers,
-        )
+    for scored in run_scenarios(
+        _own(context, scenarios), lambda what, total: context.progress(what, total).update
+    ):
+        folder = context.outputs["scores"] / scored.conditions.attacker / scored.conditions.scenario
+        write_attack(folder, scored, lists, speaker_of, short_clips=short, sex_of=sex_of)
 
 
 def _own(context: StageContext, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios of this share; the last two, which embed the same speech alike, part last."""
+    """Return the scenarios of this share; the last two embed the same speech, so they share a pod longest."""
     share, names = context.share, [scenario.name for scenario in scenarios]
     if share.count > len(scenarios):
         raise ParamsError(
             f"cluster.score_shards: got {share.count}, but system {context.key} is attacked in"
-            f" {len(scenarios)} scenarios ({', '.join(names)}), which are not divided further"
+            f" {len(scenarios)} scenarios ({', '.join(names)}), so it must be at most {len(scenarios)}"
         )
     chosen = [
         scenario
@@ -93,22 +83,3 @@ def _own(context: StageContext, scenarios: Sequence[Scenario]) -> list[Scenario]
     ]
     context.mark_part("scores", names, {scenario.name for scenario in chosen})
     return chosen
-
-
-def _check_same_kinds(
-    attackers: Mapping[str, list[Attacker]], others: Mapping[str, list[Attacker]], where: str
-) -> None:
-    missing = [kind for kind in attackers if kind not in others]
-    if missing:
-        raise InputError(
-            f"{where}: has no attacker {missing[0]}; run train_attacker of the original system again"
-        )
-
-
-def _check_released(released: Split, items: list[str]) -> None:
-    missing = [item for item in items if item not in released]
-    if missing:
-        raise InputError(
-            f"utterance {missing[0]}: not in {released.folder} ({len(missing)} missing in all); "
-            "run anonymize again"
-        )

@@ -44,7 +44,7 @@ class RankError(VoxveilError):
 
 
 def training_processes(spec: StageSpec, params: Params) -> int:
-    """Return how many processes a stage trains with: ``gpus`` of its section, 1 where it trains nothing.
+    """Return the number of processes of a stage: ``gpus`` of its section, 1 where it trains nothing.
 
     Raises:
         ParamsError: This machine has fewer GPUs.
@@ -95,8 +95,7 @@ def run_by_torchrun(context: StageContext, processes: int) -> None:
                 torchrun.kill()
                 raise
         if code:
-            label = f"{context.stage}[{context.key}]" if context.key else context.stage
-            raise _failure(folder, label, processes)
+            raise _failure(folder, context.label, processes)
 
 
 def _environment() -> dict[str, str]:
@@ -137,7 +136,7 @@ def _read(content: dict[str, Any]) -> StageContext:
 
 
 def _failure(folder: Path, label: str, processes: int) -> RankError:
-    """Return what to say: of several that failed, the first that knew why, else the first."""
+    """Return the error to raise: of several failures the first with a known cause, else the first."""
     errors = [read_json(path) for path in folder.glob("error-*.json")]
     if errors:
         first = min(errors, key=lambda error: (not error["known"], error["time"]))
@@ -159,7 +158,7 @@ def _failure(folder: Path, label: str, processes: int) -> RankError:
 
 
 def main(folder: Path) -> int:
-    """Be one of the processes; torchrun says in the environment which one."""
+    """Run as one of the processes; its rank comes from torchrun through the environment."""
     rank, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     threading.Thread(target=_end_with_stage, daemon=True).start()
     if rank:
@@ -209,7 +208,7 @@ def _run(context: StageContext, rank: int, processes: int) -> None:
 
 
 def _end_with_stage() -> None:
-    """Leave when the stage's process is gone: it alone holds the other end of standard input."""
+    """Exit when the process of the stage has ended: it alone holds the other end of standard input."""
     while os.read(0, 1):
         pass
     os._exit(1)

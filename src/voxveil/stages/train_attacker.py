@@ -1,4 +1,4 @@
-"""Train the attackers on the attacker split as the attacked system renders it.
+"""Stage train_attacker: train the attackers on the attacker split, anonymized by the attacked system.
 
 Each kind of ``train_attacker.kinds`` lies in a folder of its own below the model (``KIND/``, further
 seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
@@ -6,13 +6,8 @@ seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
 
 from __future__ import annotations
 
-from voxveil.attack.attackers.registry import (
-    TrainedAttacker,
-    attacker_folder,
-    listed_kinds,
-    seeds_of,
-    train_attacker,
-)
+from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup
+from voxveil.attack.attackers.registry import attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.attack.fusion import fuse_attackers, hold_out
 from voxveil.corpus.split import Speech, Split
 from voxveil.runtime.atomic import write_json
@@ -37,16 +32,9 @@ def run(context: StageContext) -> None:
     for kind in kinds:
         for number in seeds_of(kind, params.seeds):
             name = attacker_folder(kind, number)
-            trained = train_attacker(
-                kind,
-                speech,
-                params,
-                training=context.system.state,
-                seed=seed,
-                number=number,
-                checkpoints=context.checkpoints / name,
-                sink=context.sink if (kind, number) == (kinds[0], 1) else None,
-            )
+            sink = context.sink if (kind, number) == (kinds[0], 1) else None
+            setup = TrainingSetup(params, context.system.state, seed, context.checkpoints / name, sink)
+            trained = train_attacker(kind, speech, setup, number)
             (folder / name).mkdir()
             trained.attacker.save(folder / name)
             write_curve(folder / name, trained.curve or _NO_CURVE)
@@ -58,7 +46,7 @@ def run(context: StageContext) -> None:
 
 
 def _numbers(key: str, trained: dict[str, TrainedAttacker]) -> dict[str, float]:
-    """Return accuracy and loss by name; those of the first kind without its name, as ever."""
+    """Return accuracy and loss by name; names of the first kind do not hold its kind."""
     numbers = {}
     for index, (kind, result) in enumerate(trained.items()):
         where = f"train_attacker/{key}" if index == 0 else f"train_attacker/{key}/{kind}"

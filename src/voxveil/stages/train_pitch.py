@@ -58,6 +58,7 @@ def _mean(values: Sequence[float | None], name: str) -> float:
     defined = [value for value in values if value is not None]
     if not defined:
         raise InputError(
-            f"train_pitch[{name}]: no held-out utterance has a varying F0; nothing can be measured"
+            f"train_pitch[{name}]: none of {len(values)} held-out utterances has a varying F0; at least"
+            " one is needed"
         )
     return float(np.mean(defined))

@@ -1,4 +1,4 @@
-"""Train the speaker encoder on the extractor split and build the public pool of targets."""
+"""Stage train_speaker: train the speaker encoder and build the public pool of target voices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from voxveil.features.speaker.clips import MINIMUM_SAMPLES
 from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy
 from voxveil.features.speaker.train import train_encoder
 from voxveil.runtime.atomic import write_json
-from voxveil.runtime.terminal import Progress
 from voxveil.stages.context import StageContext
 from voxveil.training.outputs import write_curve
 
@@ -29,7 +28,7 @@ def run(context: StageContext) -> None:
         sink=context.sink,
     )
     encoder = result.encoder
-    progress = Progress("train_speaker pool", len(voices), "utterance")
+    progress = context.progress("pool", len(voices))
     entries = []
     for done, utterance in enumerate(voices, 1):
         embedding = encoder.embed(voices.audio(utterance.id), f"utterance {utterance.id}")

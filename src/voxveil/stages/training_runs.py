@@ -1,4 +1,4 @@
-"""Which training runs in MLflow stand behind a set of outputs: their fingerprints, computed again.
+"""Fingerprints of the trainings behind a set of outputs, which name their runs in MLflow.
 
 Used for links between runs only; no stage's output depends on it.
 """
@@ -12,7 +12,7 @@ from voxveil.config import Params
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import DONE
 from voxveil.stages.registry import STAGES, Port, StageSpec
-from voxveil.stages.run import fingerprint, made_for
+from voxveil.stages.run import fingerprint, made_for, stage_keys
 
 __all__ = ["training_fingerprints", "training_inputs", "training_name"]
 
@@ -46,15 +46,9 @@ def training_name(spec: StageSpec, key: str) -> str:
 
 def _trainings(params: Params) -> Iterator[tuple[StageSpec, str, dict[str, str]]]:
     """Yield every training: its stage, its key, and the path of each input in DVC's layout."""
-    keys = {
-        "": [""],
-        "system": list(params.systems),
-        "pitch_variant": list(params.train_pitch.variants),
-        "content_variant": list(params.train_content.variants),
-    }
     for spec in STAGES:
         if spec.trains:
-            for key in keys[spec.keyed]:
+            for key in stage_keys(spec, params):
                 yield spec, key, {port.name: _path(port, params, key) for port in spec.inputs}
 
 

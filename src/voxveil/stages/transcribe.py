@@ -1,4 +1,4 @@
-"""Stage transcribe: what recognizers of phones and of words make of the released speech, and its intonation.
+"""Stage transcribe: phone errors, word errors and pitch correlation of the released speech.
 
 Phones: the content variant ``transcribe.variant`` with a phone loop. Words: ``transcribe.words``;
 with them comes the verdict whether the speech is understood. Intonation: F0 against the original's.
@@ -17,9 +17,8 @@ from voxveil.features.content.labels import require_phones
 from voxveil.features.pitch.yaapt import track_f0
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.atomic import read_json, write_json
-from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
-from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_processes
 from voxveil.stages.context import StageContext
 from voxveil.utility.decode import decode_phones
@@ -42,11 +41,7 @@ def run(context: StageContext) -> None:
     private = Split(context.inputs["private"] / "private")
     released = Split(context.inputs["released"])
     require_phones(private, "transcribe")
-    for utterance in private:
-        if utterance.id not in released:
-            raise IncompleteInputError(
-                f"utterance {utterance.id}: not in {released.folder}; run anonymize again"
-            )
+    released.require(utterance.id for utterance in private)
     recognizer = ContentExtractor.load(context.inputs["recognizer"])
     per, rows = _phones(context, recognizer, private, released)
     _require_sane(context, per, "phone errors", noisy=recognizer.loss["mechanism"] != "identity")
@@ -75,18 +70,21 @@ def _phones(
     seed = context.params.base.seed
     rows: dict[str, dict[str, Any]] = {}
     edits: dict[str, Edits] = {}
-    progress = Progress(f"transcribe[{context.key}] phones", len(private), "utterance")
+    progress = context.progress("phones", len(private))
     for count, utterance in enumerate(private, 1):
         item = utterance.id
         reference = [phone.label for phone in private.phones(item) if phone.label != SILENCE]
         for label in reference:
             if label not in recognizer.phones:
-                raise InputError(f"utterance {item}: the recognizer has no phone {label!r}")
+                raise InputError(
+                    f"utterance {item}: phone {label!r} is not among those of the recognizer,"
+                    f" {' '.join(recognizer.phones)}"
+                )
         noise = PublicNoise(seed, "transcribe", context.key, item)
         content = recognizer.release(released.audio(item), noise).value
         decoded = decode_phones(recognizer.log_posteriors(content), recognizer.phones)
         edits[item] = count_edits(reference, decoded)
-        rows[item] = {**edits[item].to_json(), "heard": " ".join(decoded), "said": " ".join(reference)}
+        rows[item] = _row(edits[item], decoded, reference)
         progress.update(count)
     return _rate(context, edits, private), rows
 
@@ -105,7 +103,7 @@ def _words(
             " word errors need them (transcribe.words: none goes without)"
         )
     recognized: dict[str, list[str]] = {}
-    progress = Progress(f"transcribe[{context.key}] words", len(private), "utterance")
+    progress = context.progress("words", len(private))
     flacs = [(utterance.id, released.flac(utterance.id)) for utterance in private]
     for count, (item, text) in enumerate(zip(said, in_processes(words_in, flacs, params.workers)), 1):
         recognized[item] = normalize_words(text)
@@ -142,10 +140,12 @@ def _words(
             "rule": rule_text(),
         },
     }
-    return found, {
-        item: {**edits[item].to_json(), "heard": " ".join(recognized[item]), "said": " ".join(said[item])}
-        for item in said
-    }
+    return found, {item: _row(edits[item], recognized[item], said[item]) for item in said}
+
+
+def _row(edits: Edits, recognized: Sequence[str], reference: Sequence[str]) -> dict[str, Any]:
+    """Return the errors of one utterance with what was recognized and what was said."""
+    return {**edits.to_json(), "heard": " ".join(recognized), "said": " ".join(reference)}
 
 
 def _pitch(context: StageContext, private: Split, released: Split) -> dict[str, Any] | None:
@@ -154,7 +154,7 @@ def _pitch(context: StageContext, private: Split, released: Split) -> dict[str, 
     if not params.pitch_utterances:
         return None
     chosen = evenly(private.utterances, params.pitch_utterances)
-    progress = Progress(f"transcribe[{context.key}] pitch", len(chosen), "utterance")
+    progress = context.progress("pitch", len(chosen))
     values = []
     for count, utterance in enumerate(chosen, 1):
         released_f0 = track_f0(released.audio(utterance.id))
@@ -184,6 +184,6 @@ def _require_sane(context: StageContext, rate: ErrorRate, what: str, *, noisy: b
         return
     if rate.value > _LARGEST_ORIGINAL:
         raise InputError(
-            f"transcribe[{context.key}]: {rate.value:.1f} % {what} on unprotected speech;"
+            f"{context.label}: {rate.value:.1f} % {what} on unprotected speech;"
             f" above {_LARGEST_ORIGINAL:g} % the recognizer (transcribe.variant) or its references are wrong"
         )

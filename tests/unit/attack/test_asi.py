@@ -9,10 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from made_identities import SMALL, made_pitch, made_utterances
+from made_identities import SMALL, made_pitch, made_utterances, pooled_results
 from voxveil.attack.asi.identification import identify, pitch_features
 from voxveil.attack.asi.network import AsiNetwork, padded, statistics
-from voxveil.attack.asi.result import pooled_results
 from voxveil.attack.asi.split import split_utterances
 from voxveil.attack.asi.statistics import utterance_statistics
 from voxveil.runtime.errors import InputError

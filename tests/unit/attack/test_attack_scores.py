@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.attack.attackers.interface import (
-    Conditions,
-    cosine_matrix,
-    embed_utterances,
-    enrol,
-    score_trials,
-)
-from voxveil.attack.files import write_attack
+from voxveil.attack.attackers.interface import Conditions, embed_utterances, score_trials
+from voxveil.attack.backends import Cosine, unit_mean
 from voxveil.attack.rank import draw_rank_protocol, score_ranks
+from voxveil.attack.scenarios import Scored, write_attack
 from voxveil.corpus.trials import Trial, TrialLists
 from voxveil.runtime.errors import InputError
 
@@ -38,9 +33,10 @@ ENROLMENTS = {speaker: (f"{speaker}-0", f"{speaker}-3") for speaker in SPEAKERS}
 def test_an_enrolment_is_the_unit_mean() -> None:
     vectors = made_embeddings()
     mean = (vectors["ann-0"].astype(float) + vectors["ann-3"]) / 2
-    assert np.allclose(enrol(vectors, ENROLMENTS["ann"]), mean / np.linalg.norm(mean), atol=1e-12)
-    opposite = {"a": np.array([1.0, 0.0], np.float32), "b": np.array([-1.0, 0.0], np.float32)}
-    assert enrol(opposite, ("a", "b")).tolist() == [0.0, 0.0], "no direction is left, and no NaN"
+    enrolled = np.stack([vectors[item] for item in ENROLMENTS["ann"]])
+    assert np.allclose(unit_mean(enrolled), mean / np.linalg.norm(mean), atol=1e-12)
+    opposite = np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
+    assert unit_mean(opposite).tolist() == [0.0, 0.0], "no direction is left, and no NaN"
 
 
 def literal_cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -63,10 +59,11 @@ def test_cosines_of_unit_vectors_lie_in_range(inputs: int, references: int, seed
     draw = np.random.default_rng(seed)
     rows = draw.normal(size=(inputs + references, 7))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    matrix = cosine_matrix(list(rows[:inputs]), list(rows[inputs:]))
+    first, second = rows[:inputs], rows[inputs:]
+    matrix = Cosine().matrix(first, [row[None] for row in second])
     assert matrix.shape == (inputs, references)
     assert np.abs(matrix).max() <= 1 + 1e-12
-    assert np.allclose(matrix, cosine_matrix(list(rows[inputs:]), list(rows[:inputs])).T)
+    assert np.allclose(matrix, Cosine().matrix(second, [row[None] for row in first]).T)
 
 
 def test_each_utterance_is_embedded_once_and_by_name() -> None:
@@ -157,7 +154,9 @@ def write(folder: Path) -> Path:
     scores = score_trials(vectors, ENROLMENTS, [(t.enrolment, t.utterance) for t in lists.trials])
     ranks = score_ranks(vectors, draw_rank_protocol(ENROLMENTS, SPEAKER_OF, 2, seed=1))
     conditions = Conditions("ecapa", "semi_informed", "anonymized", "anonymized", "anonymized")
-    write_attack(folder / "ecapa/semi_informed", conditions, lists, scores, ranks, SPEAKER_OF, short_clips=1)
+    write_attack(
+        folder / "ecapa/semi_informed", Scored(conditions, scores, ranks), lists, SPEAKER_OF, short_clips=1
+    )
     return folder / "ecapa" / "semi_informed"
 
 

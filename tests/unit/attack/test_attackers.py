@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from made_voices import voice, write_voices
-from voxveil.attack.attackers.interface import Attacker, embed_utterances
+from voxveil.attack.attackers.histograms import fit_codebook, nearest
+from voxveil.attack.attackers.interface import Attacker, TrainingSetup, embed_utterances
 from voxveil.attack.attackers.registry import (
     attacker_folder,
     find_attackers,
@@ -19,7 +20,6 @@ from voxveil.attack.attackers.registry import (
     seeds_of,
     train_attacker,
 )
-from voxveil.attack.codebook import fit_codebook, nearest
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Split
 from voxveil.runtime.errors import InputError, ParamsError
@@ -45,7 +45,7 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> Split:
 
 @pytest.fixture(scope="module", params=KINDS)
 def attacker(request: pytest.FixtureRequest, public: Split) -> Attacker:
-    return train_attacker(request.param, public, SMALL, training="anonymized", seed=3).attacker
+    return train_attacker(request.param, public, TrainingSetup(SMALL, "anonymized", 3)).attacker
 
 
 def test_speakers_it_never_heard_are_found_again(attacker: Attacker, private: Split) -> None:
@@ -83,7 +83,7 @@ def test_training_twice_gives_the_same_bytes(public: Split, tmp_path: Path) -> N
     quick = dataclasses.replace(SMALL, steps=4)
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        train_attacker("xvector_plda", public, quick, training="original", seed=3).attacker.save(
+        train_attacker("xvector_plda", public, TrainingSetup(quick, "original", 3)).attacker.save(
             tmp_path / name
         )
     for path in (tmp_path / "one").iterdir():
@@ -91,7 +91,7 @@ def test_training_twice_gives_the_same_bytes(public: Split, tmp_path: Path) -> N
 
 
 def test_the_f0_histogram_is_that_of_the_paper(public: Split, tmp_path: Path) -> None:
-    found = train_attacker("f0_histogram", public, SMALL, training="original", seed=3).attacker
+    found = train_attacker("f0_histogram", public, TrainingSetup(SMALL, "original", 3)).attacker
     histogram = found.embed(voice(1, 0, 16_000), "voice")
     assert histogram.shape == (107,)
     assert histogram.sum() == pytest.approx(1, abs=1e-5)
@@ -121,7 +121,7 @@ def test_a_codebook_is_a_local_optimum() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("ecapa,resnet", "no attacker 'resnet'; there is: ecapa"),
+        ("ecapa,resnet", "no attacker 'resnet'; allowed: ecapa \\(ECAPA-TDNN, cosine\\); xvector_plda"),
         ("", "must name attackers"),
         ("ecapa,ecapa", "each once"),
     ],
@@ -135,7 +135,7 @@ def test_wrong_kinds_are_named(text: str, reason: str) -> None:
 def test_wrong_speeds_are_named(speeds: str, public: Split) -> None:
     params = TrainAttackerParams(channels=8, embedding=8, steps=1, batch=2, crop_seconds=0.5, speeds=speeds)
     with pytest.raises(ParamsError, match=r"train_attacker\.speeds: must"):
-        train_attacker("ecapa", public, params, training="original", seed=1)
+        train_attacker("ecapa", public, TrainingSetup(params, "original", 1))
 
 
 def test_seeds_differ_and_lie_side_by_side(public: Split, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_seeds_differ_and_lie_side_by_side(public: Split, tmp_path: Path) -> Non
     for number in seeds_of("ecapa", 2):
         folder = tmp_path / attacker_folder("ecapa", number)
         folder.mkdir()
-        trained = train_attacker("ecapa", public, quick, training="original", seed=3, number=number)
+        trained = train_attacker("ecapa", public, TrainingSetup(quick, "original", 3), number)
         trained.attacker.save(folder)
     first, second = find_attackers(tmp_path)["ecapa"]
     clip = voice(1, 0, 9000)

@@ -9,10 +9,9 @@ import pytest
 
 from voxveil.attack.attackers.interface import Conditions
 from voxveil.attack.backends import Cosine
-from voxveil.attack.files import write_attack
 from voxveil.attack.fusion import fit_fusion
 from voxveil.attack.rank import draw_rank_protocol
-from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios
+from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios, write_attack
 from voxveil.corpus.trials import Trial, TrialLists
 from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
 from voxveil.metrics.suite import SuiteOptions
@@ -78,10 +77,7 @@ def quiet(what: str, total: int):
 
 def evaluated(folder: Path, scored: Scored) -> dict:
     place = folder / scored.conditions.attacker / scored.conditions.scenario
-    write_attack(
-        place, scored.conditions, LISTS, scored.scores, scored.ranks, SPEAKER_OF, sex_of=SEX_OF,
-        seed_eers=scored.seed_eers,
-    )  # fmt: skip
+    write_attack(place, scored, LISTS, SPEAKER_OF, sex_of=SEX_OF)
     return evaluate_attack(place, SuiteOptions(replicates=20))[1]
 
 

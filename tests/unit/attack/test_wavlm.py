@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from made_voices import voice, write_voices
+from voxveil.attack.attackers.interface import TrainingSetup
 from voxveil.attack.attackers.registry import load_attacker, train_attacker
 from voxveil.attack.wavlm import WavLM, find_wavlm
 from voxveil.config.networks import TrainAttackerParams
@@ -86,7 +87,7 @@ def test_attackers_on_its_features_train_save_and_load(kind: str, folder: Path, 
     params = TrainAttackerParams(
         channels=8, embedding=8, steps=2, batch=4, crop_seconds=0.5, wavlm=str(folder), lda=4
     )
-    attacker = train_attacker(kind, speech, params, training="original", seed=1).attacker
+    attacker = train_attacker(kind, speech, TrainingSetup(params, "original", 1)).attacker
     (tmp_path / "model").mkdir()
     attacker.save(tmp_path / "model")
     again = load_attacker(tmp_path / "model")
@@ -111,7 +112,7 @@ def test_an_absent_model_is_one_clear_line(
     Path("empty").mkdir()
     speech = write_voices(tmp_path / "speech", range(2), 2, seconds=0.5)
     with pytest.raises(ParamsError, match=reason) as error:
-        train_attacker(kind, speech, TrainAttackerParams(wavlm=where), training="original", seed=1)
+        train_attacker(kind, speech, TrainingSetup(TrainAttackerParams(wavlm=where), "original", 1))
     assert "\n" not in str(error.value)
     assert str(error.value).startswith("train_attacker.wavlm: WavLM is not here")
 
@@ -143,4 +144,4 @@ def test_noise_is_not_silently_left_out(folder: Path, tmp_path: Path) -> None:
     speech = write_voices(tmp_path, range(2), 2, seconds=0.5)
     params = TrainAttackerParams(channels=8, embedding=8, steps=1, wavlm=str(folder), noise=0.5)
     with pytest.raises(ParamsError, match=r"train_attacker\.noise: got 0\.5"):
-        train_attacker("wavlm_ecapa", speech, params, training="original", seed=1)
+        train_attacker("wavlm_ecapa", speech, TrainingSetup(params, "original", 1))

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from voxveil.audio.frames import HOP, SAMPLE_RATE
-from voxveil.corpus.embedded import EmbeddedSource
+from voxveil.corpus.embedded import EmbeddedSource, make_voice
 from voxveil.corpus.espeak import espeak_version, speak
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.sentences import PRIVATE_SENTENCES, PUBLIC_SENTENCES
-from voxveil.corpus.voices import make_voice
 from voxveil.features.pitch.yaapt import track_f0
 from voxveil.runtime.errors import ParamsError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.privacy.audit.bounds import clopper_pearson
-from voxveil.runtime.errors import InputError
 
-__all__ = ["AsiResult", "clustered_interval", "pooled_results"]
+__all__ = ["AsiResult", "clustered_interval"]
 
 _SIDE = 0.025
 
@@ -39,7 +38,7 @@ class AsiResult:
 
     @property
     def speakers(self) -> int:
-        """S."""
+        """Number of speakers S."""
         return len(self.speaker_trials)
 
     @property
@@ -59,7 +58,7 @@ class AsiResult:
 
     @property
     def chance(self) -> float:
-        """1/S."""
+        """Accuracy of a guess, 1/S."""
         return 1.0 / self.speakers
 
     @property
@@ -110,27 +109,3 @@ def clustered_interval(hits: NDArray[np.int64], trials: NDArray[np.int64]) -> tu
     effective = n / design * fewer
     low, high = clopper_pearson(share * effective, effective, _SIDE)
     return float(low), float(high)
-
-
-def pooled_results(results: Sequence[AsiResult]) -> AsiResult:
-    """Add up attacks on the same speakers and test utterances, each on features drawn anew.
-
-    A speaker's trials stay one cluster, so that more draws do not pretend to be more speakers.
-
-    Raises:
-        InputError: There is none, or their test trials differ.
-    """
-    if not results:
-        raise InputError("speaker identification: no result to pool")
-    first = results[0]
-    shares = {tuple((r.speaker_trials / r.draws).tolist()) for r in results}
-    if len(shares) > 1:
-        raise InputError("speaker identification: pooled results must have the same speakers and trials")
-    return AsiResult(
-        np.sum([result.speaker_hits for result in results], axis=0),
-        np.sum([result.speaker_trials for result in results], axis=0),
-        max(result.steps for result in results),
-        first.curve if len(results) == 1 else [],
-        sum(result.draws for result in results),
-        {name: sum(r.hits_by_attacker[name] for r in results) for name in first.hits_by_attacker},
-    )

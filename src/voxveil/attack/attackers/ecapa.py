@@ -1,7 +1,8 @@
-"""The ECAPA-TDNN attacker with cosine scores.
+"""ECAPA-TDNN attackers with cosine scores, on log-mel or on WavLM features.
 
-Embeddings are centred on the mean of its training speech before they are compared: what all speech
-of one system shares says nothing about who speaks.
+On WavLM features it is the attacker of VoicePrivacy 2026: WavLM stays frozen and the ECAPA-TDNN is trained
+on its features. Embeddings are centred on the mean of the training speech before they are compared: what
+all speech of one system shares says nothing about who speaks.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.backends import Backend, Cosine
-from voxveil.attack.clips import listed_speeds, training_clips
-from voxveil.config.networks import TrainAttackerParams
+from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup, attacker_facts, training_clips
+from voxveil.attack.backends import Cosine
+from voxveil.attack.wavlm import STRIDE_SECONDS, WavLM, find_wavlm
+from voxveil.config.fields import speeds_of
 from voxveil.corpus.split import Speech
-from voxveil.features.speaker.encoder import SpeakerEncoder
-from voxveil.features.speaker.train import TrainedEncoder, train_encoder
+from voxveil.features.speaker.encoder import ECAPA, SpeakerEncoder
+from voxveil.features.speaker.train import Features, TrainedEncoder, train_encoder
 from voxveil.runtime.arrays import read_arrays, write_arrays
-from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError
-from voxveil.training.loop import CurveSink
 
-__all__ = ["EcapaAttacker", "centred", "load_centred", "save_centre"]
+__all__ = ["EcapaAttacker", "train_network"]
 
 _CENTRE = "centre.npz"
 
@@ -39,100 +39,92 @@ class EcapaAttacker:
         speakers: Ids of the public speakers it was trained on, sorted.
         training: State of the speech it was trained on, ``original`` or ``anonymized``.
         centre: (E,) mean embedding of the training speech.
+        wavlm: Network whose features the ECAPA-TDNN reads; it reads log-mel where None.
     """
 
     encoder: SpeakerEncoder
     speakers: Sequence[str]
     training: str
     centre: NDArray[np.float64]
+    wavlm: WavLM | None = None
 
-    name = "ecapa"
+    backend = Cosine()
 
     @property
-    def backend(self) -> Backend:
-        """Cosine."""
-        return Cosine()
+    def name(self) -> str:
+        """``ecapa`` or ``wavlm_ecapa``."""
+        return "ecapa" if self.wavlm is None else "wavlm_ecapa"
 
     @classmethod
-    def train(
-        cls,
-        split: Speech,
-        params: TrainAttackerParams,
-        *,
-        training: str,
-        seed: int,
-        checkpoints: Path | None = None,
-        sink: CurveSink | None = None,
-    ) -> tuple[EcapaAttacker, TrainedEncoder]:
-        """Train on a public split; returns the attacker and how its training went.
+    def train(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
+        """Train on log-mel of public speech."""
+        return cls._train(speech, setup, None, Features(mel=True))
 
-        Args:
-            split: Speech of public speakers.
-            params: Sizes and steps.
-            training: State of that speech, ``original`` or ``anonymized``.
-            seed: The run's seed.
-            checkpoints: Where to resume from and save to.
-            sink: Told each point of the curve.
-        """
-        result = train_encoder(
-            split,
-            params,
-            name="train_attacker",
-            seed=seed,
-            checkpoints=checkpoints,
-            sink=sink,
-            speeds=listed_speeds(params.speeds),
-            noise=params.noise,
-        )
-        vectors = result.encoder.embed_many(training_clips(split))
-        centre = np.mean([v.astype(np.float64) for v in vectors], axis=0)
-        return cls(result.encoder, split.speakers, training, centre), result
+    @classmethod
+    def train_on_wavlm(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
+        """Train on WavLM features of public speech."""
+        wavlm = WavLM(find_wavlm(setup.params.wavlm))
+        return cls._train(speech, setup, wavlm, Features(wavlm.frames, wavlm.size, STRIDE_SECONDS))
+
+    @classmethod
+    def _train(
+        cls, speech: Speech, setup: TrainingSetup, wavlm: WavLM | None, features: Features
+    ) -> TrainedAttacker:
+        result = train_network(speech, setup, features=features)
+        vectors = [
+            _embedded(result.encoder, wavlm, audio, name).astype(np.float64)
+            for name, audio in training_clips(speech)
+        ]
+        attacker = cls(result.encoder, speech.speakers, setup.training, np.mean(vectors, axis=0), wavlm)
+        return TrainedAttacker(attacker, result.curve, result.accuracy)
 
     def save(self, folder: Path) -> None:
-        """Write the model into an existing folder."""
-        facts = {"attacker": self.name, "speakers": list(self.speakers), "training": self.training}
+        """Write network and centre; ``model.json`` names WavLM's folder, whose weights are not copied."""
+        facts = attacker_facts(self)
+        if self.wavlm is not None:
+            facts["wavlm"] = str(self.wavlm.folder)
         self.encoder.save(folder, facts)
-        save_centre(folder, self.centre)
+        write_arrays(Path(folder) / _CENTRE, {"centre": self.centre})
 
     @classmethod
-    def load(cls, folder: Path) -> EcapaAttacker:
-        """Read a trained attacker.
-
-        Raises:
-            InputError: The folder holds none, or not this attacker.
-        """
-        content, encoder, centre = load_centred(folder, cls.name)
-        return cls(encoder, content["speakers"], content["training"], centre)
+    def load(cls, folder: Path, content: dict[str, Any]) -> EcapaAttacker:
+        """Read a trained attacker; ``content`` is its checked ``model.json``."""
+        encoder = SpeakerEncoder.load(folder)
+        path = Path(folder) / _CENTRE
+        centre = read_arrays(path, ["centre"])["centre"]
+        if centre.shape != (encoder.size.embedding,):
+            raise InputError(f"{path}: centre has shape {centre.shape}, must be ({encoder.size.embedding},)")
+        wavlm = WavLM(find_wavlm(content["wavlm"])) if content["attacker"] == "wavlm_ecapa" else None
+        return cls(encoder, content["speakers"], content["training"], centre, wavlm)
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) centred, unit-norm embedding of a 16 kHz clip."""
-        return centred(self.encoder.embed(audio, name), self.centre)
+        moved = _embedded(self.encoder, self.wavlm, audio, name) - self.centre
+        unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
+        return unit
 
 
-def centred(vector: NDArray[np.float32], centre: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return ``vector`` minus ``centre``, scaled to norm 1."""
-    moved = vector - centre
-    unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
-    return unit
+def _embedded(
+    encoder: SpeakerEncoder, wavlm: WavLM | None, audio: NDArray[np.float32], name: str
+) -> NDArray[np.float32]:
+    """Return the (E,) embedding of a clip before it is centred."""
+    return encoder.embed(audio, name) if wavlm is None else encoder.embed_frames(wavlm.frames(audio, name))
 
 
-def save_centre(folder: Path, centre: NDArray[np.float64]) -> None:
-    """Write the centre beside a saved encoder."""
-    write_arrays(Path(folder) / _CENTRE, {"centre": centre})
-
-
-def load_centred(folder: Path, name: str) -> tuple[dict[str, Any], SpeakerEncoder, NDArray[np.float64]]:
-    """Read ``model.json``, encoder and centre of the attacker ``name``.
-
-    Raises:
-        InputError: The folder holds none, or not this attacker.
-    """
-    path = Path(folder) / "model.json"
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("attacker") != name:
-        raise InputError(f"{path}: not an {name} attacker")
-    encoder = SpeakerEncoder.load(folder)
-    centre = read_arrays(Path(folder) / _CENTRE, ["centre"])["centre"]
-    if centre.shape != (encoder.size.embedding,):
-        raise InputError(f"{Path(folder) / _CENTRE}: the centre does not fit the embedding")
-    return content, encoder, centre
+def train_network(
+    speech: Speech, setup: TrainingSetup, *, architecture: str = ECAPA, features: Features
+) -> TrainedEncoder:
+    """Train a speaker encoder with the parameters of the section ``train_attacker``."""
+    params = setup.params
+    return train_encoder(
+        speech,
+        params,
+        name="train_attacker",
+        seed=setup.seed,
+        checkpoints=setup.checkpoints,
+        sink=setup.sink,
+        architecture=architecture,
+        speeds=speeds_of(params.speeds, "train_attacker.speeds"),
+        noise=params.noise,
+        features=features,
+    )

@@ -5,23 +5,25 @@ One class for all; what differs is the front end: an x-vector network, prosody, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.backends import Backend
-from voxveil.attack.clips import training_clips
+from voxveil.attack.attackers.ecapa import train_network
+from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup, attacker_facts, training_clips
 from voxveil.attack.plda import Plda, fit_plda
 from voxveil.corpus.split import Speech
+from voxveil.features.speaker.encoder import X_VECTOR, SpeakerEncoder
+from voxveil.features.speaker.train import Features, TrainedEncoder
 from voxveil.runtime.arrays import read_arrays, write_arrays
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.terminal import Progress
 
-__all__ = ["EmbeddingAttacker", "FrontEnd", "fit_embedding_attacker", "load_embedding_attacker"]
+__all__ = ["EmbeddingAttacker", "FrontEnd", "XVector", "load_embedding_attacker", "train_embedding_attacker"]
 
 _PLDA = "plda.npz"
 _SCALE = ("scale_mean", "scale_deviation")
@@ -34,11 +36,47 @@ class FrontEnd(Protocol):
     def kind(self) -> str:
         """The attacker's name in paths and tables."""
 
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> tuple[Self, TrainedEncoder | None]:
+        """Return the front end, and how its network was trained where it trains one."""
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Read what :meth:`save` wrote; ``content`` is ``model.json``."""
+
     def raw(self, audio: NDArray[np.float32], name: str) -> NDArray[Any]:
         """Return the (E,) vector of a 16 kHz clip called ``name``; finite."""
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
         """Write ``model.json`` with ``facts`` in it, and whatever :meth:`raw` needs."""
+
+
+class XVector:
+    """Front end: an x-vector network."""
+
+    kind = "xvector_plda"
+
+    def __init__(self, encoder: SpeakerEncoder) -> None:
+        self._encoder = encoder
+
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> tuple[Self, TrainedEncoder | None]:
+        """Train the network on public speech."""
+        result = train_network(speech, setup, architecture=X_VECTOR, features=Features(mel=True))
+        return cls(result.encoder), result
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Read the network."""
+        return cls(SpeakerEncoder.load(folder))
+
+    def raw(self, audio: NDArray[np.float32], name: str) -> NDArray[Any]:
+        """Return the (E,) unit-norm x-vector of a clip."""
+        return self._encoder.embed(audio, name)
+
+    def save(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the network."""
+        self._encoder.save(folder, facts)
 
 
 @dataclass(frozen=True)
@@ -67,7 +105,7 @@ class EmbeddingAttacker:
         return self.front.kind
 
     @property
-    def backend(self) -> Backend:
+    def backend(self) -> Plda:
         """The PLDA."""
         return self.plda
 
@@ -79,23 +117,22 @@ class EmbeddingAttacker:
 
     def save(self, folder: Path) -> None:
         """Write front end and ``plda.npz``."""
-        facts = {"attacker": self.name, "speakers": list(self.speakers), "training": self.training}
-        self.front.save(Path(folder), facts)
+        self.front.save(Path(folder), attacker_facts(self))
         scale = dict(zip(_SCALE, (self.mean, self.deviation), strict=True))
         write_arrays(Path(folder) / _PLDA, {**self.plda.to_arrays(), **scale})
 
 
-def fit_embedding_attacker(
-    front: FrontEnd, speech: Speech, *, training: str, dimensions: int
-) -> EmbeddingAttacker:
-    """Fit the back end to the speech of public speakers.
+def train_embedding_attacker(
+    front_end: type[FrontEnd], speech: Speech, setup: TrainingSetup
+) -> TrainedAttacker:
+    """Train a front end and fit the back end to the speech of public speakers.
 
     Args:
-        front: Makes the vectors.
+        front_end: Class of the front end.
         speech: At least 2 speakers with 2 utterances each.
-        training: State of that speech, ``original`` or ``anonymized``.
-        dimensions: Dimensions that LDA keeps at most.
+        setup: How to train; LDA keeps at most ``setup.params.lda`` dimensions.
     """
+    front, result = front_end.train(speech, setup)
     labels = [utterance.speaker for utterance in speech]
     progress = Progress(f"{front.kind} vectors", len(labels), "utterance")
     rows = []
@@ -105,21 +142,26 @@ def fit_embedding_attacker(
     vectors = np.stack(rows)
     mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
     deviation = np.where(deviation > 1e-9, deviation, 1.0)
-    plda = fit_plda((vectors - mean) / deviation, labels, dimensions)
-    return EmbeddingAttacker(front, speech.speakers, training, mean, deviation, plda)
+    plda = fit_plda((vectors - mean) / deviation, labels, setup.params.lda)
+    attacker = EmbeddingAttacker(front, speech.speakers, setup.training, mean, deviation, plda)
+    if result is None:
+        return TrainedAttacker(attacker)
+    return TrainedAttacker(attacker, result.curve, result.accuracy)
 
 
 def load_embedding_attacker(
-    folder: Path, content: dict[str, Any], front: Callable[[Path], FrontEnd]
+    front_end: type[FrontEnd], folder: Path, content: dict[str, Any]
 ) -> EmbeddingAttacker:
-    """Read an attacker; ``content`` is its model.json and ``front`` reads its front end."""
+    """Read an attacker; ``content`` is its checked ``model.json``."""
     path = Path(folder) / _PLDA
     names = [f"plda_{name}" for name in Plda.__dataclass_fields__]
     arrays = read_arrays(path, [*names, *_SCALE])
     plda = Plda.from_arrays(arrays, str(path))
     mean, deviation = (arrays[name] for name in _SCALE)
     if mean.shape != plda.mean.shape or deviation.shape != plda.mean.shape:
-        raise InputError(f"{path}: the arrays of its PLDA do not fit together")
-    return EmbeddingAttacker(
-        front(Path(folder)), content["speakers"], content["training"], mean, deviation, plda
-    )
+        raise InputError(
+            f"{path}: scale_mean and scale_deviation have shapes {mean.shape} and {deviation.shape},"
+            f" must be {plda.mean.shape} as plda_mean"
+        )
+    front = front_end.load(Path(folder), content)
+    return EmbeddingAttacker(front, content["speakers"], content["training"], mean, deviation, plda)

@@ -1,4 +1,4 @@
-"""The interface of all attackers: train, embed, score.
+"""Interface of all attackers: train, embed, score.
 
 An attacker turns an utterance into a vector, and its back end compares vectors with enrolments. The
 scenario is decided by what it was trained on and what is enrolled, never by the attacker.
@@ -6,24 +6,31 @@ scenario is decided by what it was trained on and what is enrolled, never by the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.backends import Backend, Cosine, unit_mean
+from voxveil.attack.backends import Backend, Cosine
+from voxveil.config.networks import TrainAttackerParams
+from voxveil.corpus.split import Speech
+
+if TYPE_CHECKING:
+    from voxveil.training.loop import CurveSink
 
 __all__ = [
     "Attacker",
     "Conditions",
     "Embeddings",
-    "cosine_matrix",
+    "TrainedAttacker",
+    "TrainingSetup",
+    "attacker_facts",
     "embed_utterances",
-    "enrol",
     "score_trials",
+    "training_clips",
 ]
 
 Vector = NDArray[np.float32]
@@ -59,6 +66,40 @@ class Attacker(Protocol):
 
 
 @dataclass(frozen=True)
+class TrainingSetup:
+    """What the training of an attacker depends on besides the speech.
+
+    Attributes:
+        params: Sizes, steps and augmentation.
+        training: State of the speech, ``original`` or ``anonymized``.
+        seed: Seed of this attacker.
+        checkpoints: Folder to resume from and save to; it must hold nothing else.
+        sink: Receives each point of the curve, where there is one.
+    """
+
+    params: TrainAttackerParams
+    training: str
+    seed: int
+    checkpoints: Path | None = None
+    sink: CurveSink | None = None
+
+
+@dataclass(frozen=True)
+class TrainedAttacker:
+    """A trained attacker with its training curve.
+
+    Attributes:
+        attacker: Ready to embed.
+        curve: Points of its loss; empty where nothing is trained step by step.
+        accuracy: Training accuracy in [0, 1], where there is one.
+    """
+
+    attacker: Attacker
+    curve: list[dict[str, float]] = field(default_factory=list)
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
 class Conditions:
     """Conditions of an attack, stated in every row of its results.
 
@@ -86,10 +127,10 @@ def embed_utterances(
     """Embed utterances one at a time.
 
     Args:
-        attacker: Who embeds.
+        attacker: The attacker.
         items: Utterance ids; one named twice is embedded once.
         read: Returns the audio of an utterance.
-        progress: Told how many are done.
+        progress: Receives the number of embedded utterances.
     """
     vectors: dict[str, Vector] = {}
     for done, item in enumerate(dict.fromkeys(items), 1):
@@ -98,16 +139,15 @@ def embed_utterances(
     return vectors
 
 
-def enrol(embeddings: Embeddings, items: Iterable[str]) -> NDArray[np.float64]:
-    """Return the (E,) unit-norm mean of the embeddings of an enrolment's utterances."""
-    return unit_mean(_stacked(embeddings, items))
+def attacker_facts(attacker: Attacker) -> dict[str, Any]:
+    """Return what ``model.json`` states of every attacker: its kind, training speakers and their state."""
+    return {"attacker": attacker.name, "speakers": list(attacker.speakers), "training": attacker.training}
 
 
-def cosine_matrix(
-    inputs: Sequence[NDArray[np.floating]], references: Sequence[NDArray[np.floating]]
-) -> NDArray[np.float64]:
-    """Return the (inputs, references) cosines of unit-norm vectors."""
-    return np.stack(inputs).astype(np.float64) @ np.stack(references).astype(np.float64).T
+def training_clips(speech: Speech) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Yield the name and audio of each utterance, in order."""
+    for utterance in speech:
+        yield f"utterance {utterance.id}", speech.audio(utterance.id)
 
 
 def score_trials(

@@ -8,13 +8,15 @@ substitute for one that was pre-trained on thousands of hours.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.attack.attackers.interface import TrainingSetup
 from voxveil.attack.cepstra import frame_log_mel, is_speech
 from voxveil.attack.pyin import pitch_values, track_pitches
+from voxveil.corpus.split import Speech
 from voxveil.features.speaker.clips import at_least_minimum
 from voxveil.runtime.atomic import write_json
 
@@ -33,6 +35,16 @@ class Prosody:
     """The front end of the prosody attacker."""
 
     kind = "prosody"
+
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> tuple[Self, None]:
+        """Return the front end, which has nothing to train."""
+        return cls(), None
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Return the front end, which has nothing to read."""
+        return cls()
 
     def raw(self, audio: NDArray[np.float32], name: str) -> NDArray[Any]:
         """Return the (40,) prosody vector of a clip."""

@@ -1,4 +1,4 @@
-"""Registry of attackers by name: train one, load one, list those of a folder.
+"""Table of the kinds of attackers: train one, load one, list those of a folder.
 
 An attacker lies in a folder of its own whose ``model.json`` says which kind it is. Further seeds of a
 kind lie beside it (``ecapa``, ``ecapa.seed2``); the strongest counts.
@@ -6,23 +6,32 @@ kind lie beside it (``ecapa``, ``ecapa.seed2``); the strongest counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from voxveil.attack.attackers.interface import Attacker
+from voxveil.attack.attackers.ecapa import EcapaAttacker
+from voxveil.attack.attackers.embedding import (
+    FrontEnd,
+    XVector,
+    load_embedding_attacker,
+    train_embedding_attacker,
+)
+from voxveil.attack.attackers.histograms import F0HistogramAttacker, PhoneHistogramAttacker
+from voxveil.attack.attackers.interface import Attacker, TrainedAttacker, TrainingSetup
+from voxveil.attack.attackers.prosody import Prosody
+from voxveil.attack.wavlm import WavLMStatistics
 from voxveil.config.fields import listed
-from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.runtime.seeding import stream_seed
-from voxveil.training.loop import CurveSink
 
 __all__ = [
     "KINDS",
-    "TrainedAttacker",
+    "Kind",
     "attacker_folder",
     "find_attackers",
     "listed_kinds",
@@ -31,33 +40,52 @@ __all__ = [
     "train_attacker",
 ]
 
-#: What each kind is, in one line.
-KINDS = {
-    "ecapa": "ECAPA-TDNN, cosine",
-    "xvector_plda": "x-vector, LDA, length normalization, PLDA",
-    "f0_histogram": "F0 histogram (pYIN), Euclidean distance",
-    "phone_histogram": "histogram of a codebook of sounds, Euclidean distance",
-    "prosody": "F0, energy and rhythm, LDA, length normalization, PLDA",
-    "wavlm": "WavLM features (mean, deviation), LDA, length normalization, PLDA",
-    "wavlm_ecapa": "WavLM features, ECAPA-TDNN, cosine",
-}
-#: Kinds that a seed changes.
-_SEEDED = ("ecapa", "xvector_plda", "phone_histogram", "wavlm_ecapa")
-
 
 @dataclass(frozen=True)
-class TrainedAttacker:
-    """A trained attacker with its training curve.
+class Kind:
+    """One kind of attacker.
 
     Attributes:
-        attacker: Ready to embed.
-        curve: Points of its loss; empty where nothing is trained step by step.
-        accuracy: Training accuracy in [0, 1], where there is one.
+        about: What it is, in one line.
+        train: Trains one on public speech.
+        load: Reads one from its folder, given its checked ``model.json``.
+        seeded: Whether another seed gives another attacker.
     """
 
-    attacker: Attacker
-    curve: list[dict[str, float]] = field(default_factory=list)
-    accuracy: float | None = None
+    about: str
+    train: Callable[[Speech, TrainingSetup], TrainedAttacker]
+    load: Callable[[Path, dict[str, Any]], Attacker]
+    seeded: bool = False
+
+
+def _plda(about: str, front_end: type[FrontEnd], *, seeded: bool = False) -> Kind:
+    """Return the kind that compares the vectors of a front end by LDA, length normalization and PLDA."""
+    train, load = partial(train_embedding_attacker, front_end), partial(load_embedding_attacker, front_end)
+    return Kind(f"{about}, LDA, length normalization, PLDA", train, load, seeded)
+
+
+#: Every kind of attacker, by its name in parameters, paths and tables.
+KINDS: Mapping[str, Kind] = {
+    "ecapa": Kind("ECAPA-TDNN, cosine", EcapaAttacker.train, EcapaAttacker.load, seeded=True),
+    "xvector_plda": _plda("x-vector", XVector, seeded=True),
+    "f0_histogram": Kind(
+        "F0 histogram (pYIN), Euclidean distance", F0HistogramAttacker.train, F0HistogramAttacker.load
+    ),
+    "phone_histogram": Kind(
+        "histogram of a codebook of sounds, Euclidean distance",
+        PhoneHistogramAttacker.train,
+        PhoneHistogramAttacker.load,
+        seeded=True,
+    ),
+    "prosody": _plda("F0, energy and rhythm", Prosody),
+    "wavlm": _plda("WavLM features (mean, deviation)", WavLMStatistics),
+    "wavlm_ecapa": Kind(
+        "WavLM features, ECAPA-TDNN, cosine",
+        EcapaAttacker.train_on_wavlm,
+        EcapaAttacker.load,
+        seeded=True,
+    ),
+}
 
 
 def listed_kinds(text: str) -> tuple[str, ...]:
@@ -69,88 +97,27 @@ def listed_kinds(text: str) -> tuple[str, ...]:
     kinds = listed(text)
     for kind in kinds:
         if kind not in KINDS:
-            raise ParamsError(f"train_attacker.kinds: no attacker {kind!r}; there is: {', '.join(KINDS)}")
+            known = "; ".join(f"{name} ({allowed.about})" for name, allowed in KINDS.items())
+            raise ParamsError(f"train_attacker.kinds: no attacker {kind!r}; allowed: {known}")
     if not kinds or len(set(kinds)) < len(kinds):
-        raise ParamsError(f"train_attacker.kinds: must name attackers, each once, got {text!r}")
+        raise ParamsError(
+            f"train_attacker.kinds: must name attackers, each once, got {text!r}; allowed: {', '.join(KINDS)}"
+        )
     return kinds
 
 
-def train_attacker(
-    kind: str,
-    speech: Speech,
-    params: TrainAttackerParams,
-    *,
-    training: str,
-    seed: int,
-    number: int = 1,
-    checkpoints: Path | None = None,
-    sink: CurveSink | None = None,
-) -> TrainedAttacker:
+def train_attacker(kind: str, speech: Speech, setup: TrainingSetup, number: int = 1) -> TrainedAttacker:
     """Train an attacker on public speech.
 
     Args:
         kind: One of :data:`KINDS`.
         speech: Speech of public speakers, at least 2.
-        params: Sizes, steps and augmentation.
-        training: State of that speech, ``original`` or ``anonymized``.
-        seed: The run's seed.
-        number: Which of several seeds, from 1; the first is the run's own.
-        checkpoints: Where to resume from and save to; nothing else may lie there.
-        sink: Told each point of the curve, where there is one.
+        setup: How to train it, with the run's seed.
+        number: Number of the seed, from 1; the first is the run's own.
     """
-    seed = seed if number == 1 else stream_seed(seed, "attacker seed", number) % 2**63
-    if kind == "ecapa":
-        from voxveil.attack.attackers.ecapa import EcapaAttacker
-
-        ecapa, result = EcapaAttacker.train(
-            speech, params, training=training, seed=seed, checkpoints=checkpoints, sink=sink
-        )
-        return TrainedAttacker(ecapa, result.curve, result.accuracy)
-    if kind == "wavlm_ecapa":
-        from voxveil.attack.attackers.wavlm_ecapa import WavLMEcapaAttacker
-
-        attacker, result = WavLMEcapaAttacker.train(
-            speech, params, training=training, seed=seed, checkpoints=checkpoints, sink=sink
-        )
-        return TrainedAttacker(attacker, result.curve, result.accuracy)
-    if kind in ("f0_histogram", "phone_histogram"):
-        from voxveil.attack.attackers.histograms import F0HistogramAttacker, PhoneHistogramAttacker
-
-        if kind == "f0_histogram":
-            return TrainedAttacker(F0HistogramAttacker(speech.speakers, training))
-        return TrainedAttacker(PhoneHistogramAttacker.train(speech, params, training=training, seed=seed))
-    return _trained_embedding(kind, speech, params, training, seed, checkpoints, sink)
-
-
-def _trained_embedding(
-    kind: str,
-    speech: Speech,
-    params: TrainAttackerParams,
-    training: str,
-    seed: int,
-    checkpoints: Path | None,
-    sink: CurveSink | None,
-) -> TrainedAttacker:
-    from voxveil.attack.attackers.embedding import FrontEnd, fit_embedding_attacker
-
-    curve: list[dict[str, float]] = []
-    accuracy = None
-    front: FrontEnd
-    if kind == "xvector_plda":
-        from voxveil.attack.attackers.xvector import train_xvector
-
-        front, result = train_xvector(speech, params, seed=seed, checkpoints=checkpoints, sink=sink)
-        curve, accuracy = result.curve, result.accuracy
-    elif kind == "prosody":
-        from voxveil.attack.attackers.prosody import Prosody
-
-        front = Prosody()
-    else:
-        from voxveil.attack.wavlm import WavLM, WavLMStatistics, find_wavlm
-
-        front = WavLMStatistics(WavLM(find_wavlm(params.wavlm)))
-    fitted = fit_embedding_attacker(front, speech, training=training, dimensions=params.lda)
-    return TrainedAttacker(fitted, curve, accuracy)
+    if number > 1:
+        setup = replace(setup, seed=stream_seed(setup.seed, "attacker seed", number) % 2**63)
+    return KINDS[kind].train(speech, setup)
 
 
 def load_attacker(folder: Path) -> Attacker:
@@ -166,39 +133,7 @@ def load_attacker(folder: Path) -> Attacker:
         raise InputError(f"{path}: not an attacker, its kind is {kind!r}; kinds: {', '.join(KINDS)}")
     if content.get("training") not in ("original", "anonymized"):
         raise InputError(f"{path}: training must be original or anonymized, got {content.get('training')!r}")
-    return _load(str(kind), Path(folder), content)
-
-
-def _load(kind: str, folder: Path, content: dict[str, Any]) -> Attacker:
-    if kind == "ecapa":
-        from voxveil.attack.attackers.ecapa import EcapaAttacker
-
-        return EcapaAttacker.load(folder)
-    if kind == "wavlm_ecapa":
-        from voxveil.attack.attackers.wavlm_ecapa import WavLMEcapaAttacker
-
-        return WavLMEcapaAttacker.load(folder)
-    if kind in ("f0_histogram", "phone_histogram"):
-        from voxveil.attack.attackers.histograms import F0HistogramAttacker, PhoneHistogramAttacker
-
-        return (
-            F0HistogramAttacker.load(folder)
-            if kind == "f0_histogram"
-            else PhoneHistogramAttacker.load(folder)
-        )
-    from voxveil.attack.attackers.embedding import load_embedding_attacker
-
-    if kind == "xvector_plda":
-        from voxveil.attack.attackers.xvector import XVector
-
-        return load_embedding_attacker(folder, content, XVector.load)
-    if kind == "prosody":
-        from voxveil.attack.attackers.prosody import Prosody
-
-        return load_embedding_attacker(folder, content, lambda _: Prosody())
-    from voxveil.attack.wavlm import WavLMStatistics
-
-    return load_embedding_attacker(folder, content, WavLMStatistics.load)
+    return KINDS[str(kind)].load(Path(folder), content)
 
 
 def attacker_folder(kind: str, number: int = 1) -> str:
@@ -208,7 +143,7 @@ def attacker_folder(kind: str, number: int = 1) -> str:
 
 def seeds_of(kind: str, wanted: int) -> Iterable[int]:
     """Return the seeds to train with; a single one for a deterministic attacker."""
-    return range(1, (wanted if kind in _SEEDED else 1) + 1)
+    return range(1, (wanted if KINDS[kind].seeded else 1) + 1)
 
 
 def find_attackers(folder: Path) -> dict[str, list[Attacker]]:
@@ -224,5 +159,8 @@ def find_attackers(folder: Path) -> dict[str, list[Attacker]]:
             found.setdefault(kind, []).append(load_attacker(folder / attacker_folder(kind, number)))
             number += 1
     if not found:
-        raise InputError(f"{folder}: holds no attacker (KIND/model.json); run train_attacker again")
+        raise InputError(
+            f"{folder}: holds no attacker (KIND/model.json, KIND one of {', '.join(KINDS)});"
+            " run train_attacker again"
+        )
     return found

@@ -1,13 +1,19 @@
-"""The results of attacks on external speech as text tables."""
+"""Evaluation of attacks on external speech, and its text tables. Needs no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
+from voxveil.metrics.suite import SuiteOptions
 from voxveil.runtime.terminal import align_columns
 
-__all__ = ["MATRIX", "format_attacks"]
+__all__ = ["MATRIX", "format_attacks", "judge_set"]
+
+#: Receives the full result and the summary of an attack, with the folder of its scores.
+Keep = Callable[[Path, dict[str, Any], dict[str, Any]], None]
 
 #: Cell of the matrix that a scenario stands in: enrolment and trial.
 MATRIX = {"original": "OO", "ignorant": "OA", "lazy_informed": "AA", "semi_informed": "AA"}
@@ -25,6 +31,36 @@ _HEADER = (
     "rank bit",
     "if nothing leaks",
 )
+
+
+def judge_set(
+    name: str,
+    folders: Sequence[Path],
+    speakers: Mapping[str, int],
+    options: SuiteOptions,
+    keep: Keep,
+) -> dict[str, Any]:
+    """Evaluate every attack on a set and return the results.
+
+    Args:
+        name: Of the set.
+        folders: ``ATTACKER/SCENARIO`` of each attack, in the order of the table.
+        speakers: How many the attackers were trained on (``train``) and tried on (``test``).
+        options: How to evaluate.
+        keep: Receives each result.
+    """
+    attacks = []
+    for folder in folders:
+        full, shown = evaluate_attack(folder, options)
+        keep(folder, full, shown)
+        attacks.append(shown)
+    add_convergence_warnings(attacks)
+    return {
+        "set": name,
+        "attacks": attacks,
+        "independent": independent_disclosure(attacks),
+        "speakers": dict(speakers),
+    }
 
 
 def format_attacks(results: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> str:
@@ -59,8 +95,8 @@ def format_attacks(results: Sequence[Mapping[str, Any]], notes: Sequence[str] = 
     lines += [
         "",
         "OO, OA, AA: original or anonymized enrolment and trials. OO says nothing of the anonymizer.",
+        "A value inside 'if nothing leaks' does not prove privacy by itself.",
     ]
-    lines.append("A value inside 'if nothing leaks' does not prove privacy by itself.")
     return "\n".join(lines).lstrip("\n")
 
 

@@ -9,21 +9,21 @@ Four layouts, told apart by what is there:
   ones end in a suffix, e.g. ``_mcadams``, and lie beside the originals. The lists are the files ``enrolls``
   and ``trials`` in them, or in the originals;
 * language-coded: such folders below ``DIR/de/``, or named ``de_dev_enrolls`` with ``train_german``;
-* a chain: ``outputs/`` as its stages left it, every system a set
-  (:mod:`voxveil.attack.external.chain_layout`).
+* a chain: ``outputs/`` as its stages left it, every system a set.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from voxveil.attack.external.chain_layout import is_chain, open_chain_outputs
-from voxveil.attack.external.speech import External, Joined, TestSet, open_speech
-from voxveil.corpus.split import Speech
-from voxveil.corpus.trials import TrialLists, check_lists, read_trials
+from voxveil.attack.external.speech import External, TestSet, open_speech
+from voxveil.attack.fusion import Joined
+from voxveil.corpus.split import Speech, Split
+from voxveil.corpus.trials import TrialLists, check_lists, read_lines, read_trials
+from voxveil.runtime.done import DONE, require_done
 from voxveil.runtime.errors import InputError
 
 __all__ = ["LANGUAGES", "find_external"]
@@ -86,10 +86,10 @@ def find_external(
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    if is_chain(folder):
+    if _is_chain(folder):
         if suffix or lists or train or original_test or original_train:
             raise InputError(f"{folder}: outputs of a chain; they hold lists, training speech and originals")
-        return open_chain_outputs(folder, systems)
+        return _open_chain_outputs(folder, systems)
     if systems:
         raise InputError(f"{folder}: --systems chooses from the outputs of a chain, and these are none")
     test = _first(folder, *_PLAIN[1])
@@ -123,19 +123,20 @@ def _plain(
     where = lists or folder / "trials"
     original_test = original_test or _first(folder, "original/test")
     original_train = original_train or _first(folder, "original/train")
-    return External(
-        "plain",
-        (
-            TestSet(
-                folder.resolve().name,
-                read_trials(where, {item.id: item.speaker for item in speech}),
-                speech,
-                None if original_test is None else open_speech(original_test),
-                open_speech(train),
-                None if original_train is None else open_speech(original_train),
-            ),
-        ),
+    test_set = TestSet(
+        folder.resolve().name,
+        read_trials(where, {item.id: item.speaker for item in speech}),
+        speech,
+        _opened(original_test),
+        open_speech(train),
+        _opened(original_train),
     )
+    return External("plain", (test_set,))
+
+
+def _opened(folder: Path | None, roots: Sequence[Path] = ()) -> Speech | None:
+    """Open a folder of speech, None where there is none."""
+    return None if folder is None else open_speech(folder, roots)
 
 
 def _data_folders(folder: Path) -> list[_Folder]:
@@ -158,28 +159,25 @@ def _challenge(
     folder: Path, found: Sequence[_Folder], suffix: str, train: Path | None, original_train: Path | None
 ) -> External:
     suffix = suffix or _only_suffix(folder, found)
-    names = list(dict.fromkeys(data_folder.set for data_folder in found if data_folder.suffix == suffix))
+    names = list(dict.fromkeys(entry.set for entry in found if entry.suffix == suffix))
+    suffixes = {entry.suffix for entry in found} - {""}
     if not names:
-        raise InputError(f"{folder}: no data folder ends in {suffix!r}")
-    suffixes = {data_folder.suffix for data_folder in found} - {""}
+        raise InputError(
+            f"{folder}: no data folder ends in {suffix!r}; suffixes: {', '.join(sorted(suffixes)) or 'none'}"
+        )
     sets, notes = [], []
     for name in names:
-        chosen = [
-            data_folder for data_folder in found if data_folder.set == name and data_folder.suffix == suffix
-        ]
-        plain = (
-            [data_folder for data_folder in found if data_folder.set == name and data_folder.suffix == ""]
-            if suffix
-            else []
-        )
-        test_set, said = _test_set(folder, name, suffix, chosen, plain, train, original_train, suffixes)
+        of_set = [entry for entry in found if entry.set == name]
+        chosen = [entry for entry in of_set if entry.suffix == suffix]
+        plain = [entry for entry in of_set if entry.suffix == ""] if suffix else []
+        test_set, set_notes = _test_set(folder, name, suffix, chosen, plain, train, original_train, suffixes)
         sets.append(test_set)
-        notes += said
+        notes += set_notes
     return External(f"data folders, suffix {suffix or 'none'}", tuple(sets), tuple(notes))
 
 
 def _only_suffix(folder: Path, found: Sequence[_Folder]) -> str:
-    suffixes = sorted({data_folder.suffix for data_folder in found} - {""})
+    suffixes = sorted({entry.suffix for entry in found} - {""})
     if len(suffixes) > 1:
         raise InputError(f"{folder}: several systems ({', '.join(suffixes)}); --suffix says which")
     return suffixes[0] if suffixes else ""
@@ -196,26 +194,21 @@ def _test_set(
     suffixes: Collection[str],
 ) -> tuple[TestSet, list[str]]:
     notes = []
-    enrol = [data_folder for data_folder in chosen if data_folder.role == "enrol"]
-    trials = [data_folder for data_folder in chosen if data_folder.role == "trials"]
+    enrol = [entry for entry in chosen if entry.role == "enrol"]
+    trials = [entry for entry in chosen if entry.role == "trials"]
     if not enrol or not trials:
         missing = "enrolls" if not enrol else "trials"
         raise InputError(f"{folder}: set {name} has no folder {name}_{missing}{suffix}")
-    mixed = [data_folder for data_folder in trials if data_folder.part == "mixed"]
+    mixed = [entry for entry in trials if entry.part == "mixed"]
     if mixed and len(mixed) < len(trials):
         trials = mixed
         notes.append(f"{name}: the mixed-sex trials hold those by sex, so they alone are used")
     roots = [folder, folder.parent, Path()]
-    speech = Joined([open_speech(data_folder.path, roots) for data_folder in (*enrol, *trials)])
+    speech = Joined([open_speech(entry.path, roots) for entry in (*enrol, *trials)])
     lists = _lists(enrol, trials, plain, speech)
-    originals = [
-        data_folder
-        for data_folder in plain
-        if data_folder.role == "enrol" or data_folder.part in {t.part for t in trials}
-    ]
-    original = (
-        Joined([open_speech(data_folder.path, roots) for data_folder in originals]) if originals else None
-    )
+    parts = {entry.part for entry in trials}
+    originals = [entry for entry in plain if entry.role == "enrol" or entry.part in parts]
+    original = Joined([open_speech(entry.path, roots) for entry in originals]) if originals else None
     if original is not None:
         used = [item for items in lists.enrolments.values() for item in items]
         lost = [item for item in (*used, *lists.trial_utterances) if item not in original]
@@ -232,17 +225,8 @@ def _test_set(
             " speakers); --train names it"
         )
     before = original_train or (_training(parent, folder, name, "", suffixes) if suffix else None)
-    return (
-        TestSet(
-            name,
-            lists,
-            speech,
-            original,
-            open_speech(trained, roots),
-            None if before is None else open_speech(before, roots),
-        ),
-        notes,
-    )
+    test_set = TestSet(name, lists, speech, original, open_speech(trained, roots), _opened(before, roots))
+    return test_set, notes
 
 
 def _training(parent: Path, folder: Path, name: str, suffix: str, others: Collection[str]) -> Path | None:
@@ -277,34 +261,30 @@ def _lists(
     enrol: Sequence[_Folder], trials: Sequence[_Folder], plain: Sequence[_Folder], speech: Speech
 ) -> TrialLists:
     speaker_of = {item.id: item.speaker for item in speech}
-    listed = {name for data_folder in enrol for name in _enrolled(data_folder, plain)}
+    listed = {name for entry in enrol for name in _enrolled(entry, plain)}
     enrolments: dict[str, list[str]] = {}
-    for data_folder in enrol:
-        for item in open_items(data_folder.path):
+    for entry in enrol:
+        # In the order of utt2spk.
+        for _, (item, *_) in read_lines(entry.path / "utt2spk"):
             if not listed or item in listed:
                 if item not in speaker_of:
-                    raise InputError(f"{data_folder.path}: utterance {item} is listed, but not there")
+                    raise InputError(f"{entry.path}: utterance {item} is in utt2spk, but has no audio")
                 enrolments.setdefault(speaker_of[item], []).append(item)
     rows = [(f"{enrol[0].path}", [name, *items]) for name, items in sorted(enrolments.items())]
-    lines = (line for data_folder in trials for line in _fields(_table(data_folder, plain, "trials")))
+    lines = (line for entry in trials for line in read_lines(_table(entry, plain, "trials")))
     lists = check_lists(rows, lines, speaker_of)
     if not lists.trials:
-        raise InputError(f"{trials[0].path}: no trials")
+        raise InputError(f"{trials[0].path}: has no trials, at least one is needed")
     tried = {trial.enrolment for trial in lists.trials}
     kept = {name: items for name, items in lists.enrolments.items() if name in tried}
     return TrialLists(kept, lists.trials)
-
-
-def open_items(folder: Path) -> list[str]:
-    """Return the utterance ids of a data folder, in the order of its utt2spk."""
-    return [fields[0] for _, fields in _fields(folder / "utt2spk")]
 
 
 def _enrolled(folder: _Folder, plain: Sequence[_Folder]) -> list[str]:
     """Return the utterances in the file ``enrolls``, empty without such a file."""
     for candidate in (folder, *(other for other in plain if other.role == "enrol")):
         if (candidate.path / "enrolls").is_file():
-            return [item for _, fields in _fields(candidate.path / "enrolls") for item in fields]
+            return [item for _, fields in read_lines(candidate.path / "enrolls") for item in fields]
     return []
 
 
@@ -317,9 +297,49 @@ def _table(folder: _Folder, plain: Sequence[_Folder], name: str) -> Path:
     raise InputError(f"{folder.path / name}: no such file, nor in the folder of the originals")
 
 
-def _fields(path: Path) -> Iterator[tuple[str, list[str]]]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
-            yield f"{path}:{number}", line.split()
+def _is_chain(folder: Path) -> bool:
+    """Return whether a folder holds what the stages prepare and anonymize write (``outputs/``)."""
+    return (folder / "anonymize").is_dir() and (folder / "prepare").is_dir()
+
+
+def _open_chain_outputs(folder: Path, systems: Sequence[str] = ()) -> External:
+    """Return every released system with the originals beside it.
+
+    Args:
+        folder: ``outputs/`` of a chain; ``prepare`` and the systems' ``anonymize`` must be finished.
+        systems: Which ones; unless given, all but those that pass speech through, which are the originals
+            of every set and no set of their own.
+
+    Raises:
+        InputError: A system is not there, or there is none.
+        IncompleteInputError: An output is unfinished or changed since.
+    """
+    public, private = folder / "prepare/public", folder / "prepare/private"
+    for part in (public, private):
+        require_done(part, part.name)
+    original, original_train = Split(private / "private"), Split(public / "attacker")
+    systems_found = sorted(path for path in (folder / "anonymize").iterdir() if path.is_dir())
+    known = [path.name for path in systems_found if not _passes_through(path / "released", original)]
+    missing = [name for name in systems if name not in known]
+    if missing or not known:
+        raise InputError(
+            f"{folder / 'anonymize'}: no system {missing[0] if missing else ''}".rstrip()
+            + f" to attack; there is: {', '.join(known) or 'none'}"
+        )
+    speaker_of = {item.id: item.speaker for item in original}
+    lists = read_trials(private / "trials", speaker_of)
+    sets = []
+    for name in systems or known:
+        released, attacker = (folder / "anonymize" / name / part for part in ("released", "attacker"))
+        for part in (released, attacker):
+            require_done(part, f"{name} {part.name}")
+        sets.append(TestSet(name, lists, Split(released), original, Split(attacker), original_train))
+    return External(f"outputs of a chain, systems {', '.join(systems or known)}", tuple(sets))
+
+
+def _passes_through(released: Path, original: Split) -> bool:
+    """Return whether a finished system's speech is the original, byte for byte."""
+    if not (released / DONE).is_file():
+        return False
+    speech, first = Split(released), original.utterances[0].id
+    return first in speech and speech.flac(first) == original.flac(first)

@@ -15,13 +15,22 @@ from typing import Any
 import numpy as np
 
 from voxveil import __version__
-from voxveil.attack.attackers.interface import Attacker, Conditions
+from voxveil.attack.attackers.interface import Attacker, TrainingSetup
 from voxveil.attack.attackers.registry import attacker_folder, load_attacker, seeds_of, train_attacker
 from voxveil.attack.external.speech import TestSet, speech_digest
-from voxveil.attack.files import write_attack
-from voxveil.attack.fusion import FUSION, Fusion, Part, fuse_attackers, hold_out
-from voxveil.attack.rank import RankScores, draw_rank_protocol
-from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios
+from voxveil.attack.fusion import FUSION, Fusion, fuse_attackers, hold_out
+from voxveil.attack.rank import draw_rank_protocol
+from voxveil.attack.scenarios import (
+    STATES,
+    Plan,
+    Scenario,
+    Scored,
+    check_attackers,
+    fused,
+    read_attack,
+    run_scenarios,
+    write_attack,
+)
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
 from voxveil.runtime.atomic import read_json, whole_directory
@@ -36,7 +45,7 @@ _STATES = ("original", "anonymized")
 
 
 def scenario_names(test: TestSet) -> tuple[str, ...]:
-    """Return the scenarios that a test set has the speech for, from OO to AA."""
+    """Return the scenarios that the speech of a test set allows, from OO to AA."""
     if test.original_train is None:
         return ("semi_informed",)
     if test.original is None:
@@ -78,7 +87,10 @@ class Attack:
         stamp = self._made_from(kind, seeds)
         if has_stamp(target, stamp):
             return
-        trained = {state: self._attackers(kind, state, seeds[state]) for state in self._states()}
+        trained = {
+            state: [self._attacker(kind, state, number) for number in seeds_of(kind, seeds[state])]
+            for state in self._states()
+        }
         scenarios = [self._scenario(name, kind, trained) for name in scenario_names(self.test)]
         for scenario in scenarios:
             check_attackers(scenario.attackers, scenario.training, self.test.speech.speakers, kind)
@@ -97,10 +109,11 @@ class Attack:
         weights: dict[str, Fusion] = {}
         with whole_directory(target) as folder:
             for name in scenario_names(self.test):
-                state = "anonymized" if name == "semi_informed" else "original"
+                state = STATES[name][0]
                 if state not in weights:
                     weights[state] = self._fusion(kinds, state)
-                self._write(folder, self._fused(kinds, name, weights[state]))
+                parts = {kind: read_attack(self.scores / kind / name) for kind in kinds}
+                self._write(folder, fused(weights[state], parts))
             for state, fusion in weights.items():
                 (folder / f"weights-{state}").mkdir()
                 fusion.save(folder / f"weights-{state}")
@@ -113,34 +126,26 @@ class Attack:
     def _speech(self, state: str) -> Speech:
         found = self.test.train if state == "anonymized" else self.test.original_train
         if found is None:
-            raise InputError(f"{self.test.name}: there is no {state} training speech")
+            raise InputError(f"{self.test.name}: has no {state} training speech; --original-train names it")
         return found
 
-    def _parts(self, state: str) -> tuple[Speech, Part | None]:
+    def _parts(self, state: str) -> tuple[Speech, Speech | None]:
         """Return training speech and held-out speech, with the same speakers in both states."""
         speech = self._speech(state)
         if not self.params.fusion_speakers:
             return speech, None
         return hold_out(speech, self.params.fusion_speakers, self.seed)
 
-    def _attackers(self, kind: str, state: str, seeds: int) -> list[Attacker]:
-        speech, _ = self._parts(state)
-        return [self._attacker(kind, state, number, speech) for number in seeds_of(kind, seeds)]
-
-    def _attacker(self, kind: str, state: str, number: int, speech: Speech) -> Attacker:
+    def _attacker(self, kind: str, state: str, number: int) -> Attacker:
         stamp = self._trained_from(kind, state, number)
         mark = content_digest(stamp)
         folder = self.out / "attackers" / f"{attacker_folder(kind, number)}-{state}-{mark[:8]}"
         if not has_stamp(folder, stamp):
+            speech, _ = self._parts(state)
             print(f"{kind}: training on {state} speech of {len(speech.speakers)} speakers, seed {number}")
+            checkpoints = self.out / "attackers" / f".checkpoints-{mark[:16]}"
             trained = train_attacker(
-                kind,
-                speech,
-                self.params,
-                training=state,
-                seed=self.seed,
-                number=number,
-                checkpoints=self.out / "attackers" / f".checkpoints-{mark[:16]}",
+                kind, speech, TrainingSetup(self.params, state, self.seed, checkpoints), number
             )
             with whole_directory(folder) as partial:
                 trained.attacker.save(partial)
@@ -185,9 +190,7 @@ class Attack:
         return Plan(lists, ranks)
 
     def _scenario(self, name: str, kind: str, trained: dict[str, list[Attacker]]) -> Scenario:
-        training = "anonymized" if name == "semi_informed" else "original"
-        enrolment = "original" if name in ("original", "ignorant") else "anonymized"
-        trial = "original" if name == "original" else "anonymized"
+        training, enrolment, trial = STATES[name]
         read = {"anonymized": self.test.speech.audio}
         if self.test.original is not None:
             read["original"] = self.test.original.audio
@@ -207,44 +210,22 @@ class Attack:
         speech = self.test.speech
         write_attack(
             folder / scored.conditions.scenario,
-            scored.conditions,
+            scored,
             self.test.lists,
-            scored.scores,
-            scored.ranks,
             {item.id: item.speaker for item in speech},
             sex_of={item.speaker: item.sex for item in speech},
-            seed_eers=scored.seed_eers,
         )
 
     def _fusion(self, kinds: Sequence[str], state: str) -> Fusion:
-        speech, held = self._parts(state)
+        _, held = self._parts(state)
         if held is None:
-            raise InputError("train_attacker.fusion_speakers: is 0, a fusion needs speakers held out")
+            raise InputError("train_attacker.fusion_speakers: got 0, must be at least 4 for a fusion")
         scenario = "semi_informed" if state == "anonymized" else "lazy_informed"
         chosen = []
         for kind in kinds:
             rates = read_json(self.scores / kind / scenario / "conditions.json").get("seed_eers", [0.0])
-            chosen.append(self._attacker(kind, state, int(np.argmin(rates)) + 1, speech))
+            chosen.append(self._attacker(kind, state, int(np.argmin(rates)) + 1))
         return fuse_attackers(chosen, held)
-
-    def _fused(self, kinds: Sequence[str], name: str, fusion: Fusion) -> Scored:
-        """Return the fusion of finished attacks in a scenario."""
-        scores, matrices, ranks = {}, {}, None
-        for kind in kinds:
-            folder = self.scores / kind / name
-            lines = (folder / "scores.txt").read_text(encoding="utf-8").splitlines()
-            scores[kind] = np.array([float(line.split()[2]) for line in lines])
-            ranks = RankScores.load(folder / "rank.npz")
-            matrices[kind] = ranks.scores
-            content = read_json(folder / "conditions.json")
-        if ranks is None:
-            raise InputError("a fusion needs attackers")
-        names = ("scenario", "enrolment", "trial", "training")
-        return Scored(
-            Conditions(FUSION, *(content[field] for field in names)),
-            fusion.apply(scores),
-            RankScores(fusion.apply(matrices), ranks.inputs, ranks.input_labels, ranks.reference_labels),
-        )
 
     def _progress(self, what: str, total: int) -> Callable[[int], None]:
         return Progress(f"{self.test.name}: {what}", total, "utterance").update

@@ -1,4 +1,4 @@
-"""External speech under attack: the interface that attacks need, and readers of folders.
+"""External speech under attack: test sets, and the opening of folders.
 
 Nothing here knows how the speech was anonymized.
 """
@@ -6,96 +6,19 @@ Nothing here knows how the speech was anonymized.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from voxveil.attack.fusion import Joined
 from voxveil.corpus.kaldi import read_kaldi
 from voxveil.corpus.opening import open_folder
-from voxveil.corpus.source import Clip, Source
-from voxveil.corpus.split import Speech, Split, Spoken
+from voxveil.corpus.source import Clip, FileSource
+from voxveil.corpus.split import Speech, Split
 from voxveil.corpus.trials import TrialLists
 from voxveil.runtime.done import file_sha256
-from voxveil.runtime.errors import InputError
 
-__all__ = ["External", "Joined", "SourceSpeech", "TestSet", "open_speech", "speech_digest"]
-
-
-class SourceSpeech:
-    """A corpus of files as speech; audio is read by the rules of :mod:`voxveil.audio.files`."""
-
-    def __init__(self, folder: Path, source: Source) -> None:
-        self.folder = folder
-        self._source = source
-        self._clips: dict[str, Clip] = {clip.id: clip for clip in source.clips}
-
-    @property
-    def speakers(self) -> tuple[str, ...]:
-        """Speaker ids, sorted."""
-        return tuple(sorted({clip.speaker for clip in self._clips.values()}))
-
-    @property
-    def clips(self) -> Sequence[Clip]:
-        """The clips, in order."""
-        return tuple(self._clips.values())
-
-    def __iter__(self) -> Iterator[Spoken]:
-        return iter(self._clips.values())
-
-    def __contains__(self, item: str) -> bool:
-        return item in self._clips
-
-    def audio(self, item: str) -> NDArray[np.float32]:
-        """Return (samples,) float32 at 16 kHz."""
-        if item not in self._clips:
-            raise InputError(f"utterance {item}: not in {self.folder}")
-        return self._source.read(self._clips[item]).audio
-
-
-class Joined:
-    """Several folders as one; an utterance that two of them have is taken from the first."""
-
-    def __init__(self, parts: Sequence[Speech]) -> None:
-        self._parts = tuple(parts)
-        self._owner: dict[str, Speech] = {}
-        self._items: list[Spoken] = []
-        for part in parts:
-            for item in part:
-                if item.id not in self._owner:
-                    self._owner[item.id] = part
-                    self._items.append(item)
-
-    @property
-    def folder(self) -> Path:
-        """That of the first part."""
-        return self._parts[0].folder
-
-    @property
-    def parts(self) -> Sequence[Speech]:
-        """The folders."""
-        return self._parts
-
-    @property
-    def speakers(self) -> tuple[str, ...]:
-        """Speaker ids, sorted."""
-        return tuple(sorted({item.speaker for item in self._items}))
-
-    def __iter__(self) -> Iterator[Spoken]:
-        return iter(self._items)
-
-    def __contains__(self, item: str) -> bool:
-        return item in self._owner
-
-    def audio(self, item: str) -> NDArray[np.float32]:
-        """Return (samples,) float32 at 16 kHz."""
-        if item not in self._owner:
-            raise InputError(
-                f"utterance {item}: not in {', '.join(str(part.folder) for part in self._parts)}"
-            )
-        return self._owner[item].audio(item)
+__all__ = ["External", "TestSet", "open_speech", "speech_digest"]
 
 
 @dataclass(frozen=True)
@@ -147,8 +70,8 @@ def open_speech(folder: Path, roots: Sequence[Path] = ()) -> Speech:
     if (folder / "manifest.jsonl").is_file():
         return Split(folder)
     if (folder / "wav.scp").is_file():
-        return SourceSpeech(folder, read_kaldi(folder, roots))
-    return SourceSpeech(folder, open_folder(folder))
+        return read_kaldi(folder, roots)
+    return open_folder(folder)
 
 
 def speech_digest(speech: Speech) -> str:
@@ -157,7 +80,7 @@ def speech_digest(speech: Speech) -> str:
         return file_sha256(speech.folder / "manifest.jsonl")
     if isinstance(speech, Joined):
         lines = [speech_digest(part) for part in speech.parts]
-    elif isinstance(speech, SourceSpeech):
+    elif isinstance(speech, FileSource):
         lines = [_clip_line(clip) for clip in speech.clips]
     else:
         lines = [f"{item.id} {item.speaker} {item.sex}" for item in speech]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from voxveil.attack.external.attack_table import format_attacks
-from voxveil.attack.external.judging import judge_set
+from voxveil.attack.external.attack_table import format_attacks, judge_set
 from voxveil.kubeflow.steps.attack_external import CONDITIONS
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.metrics.catalogue import flat_metrics

@@ -1,0 +1,101 @@
+"""Release of the recordings of ``voxveil anonymize``: their target voices, and long ones in windows."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxveil.anonymize.recordings import Job
+from voxveil.audio.streamed import Spool, survey
+from voxveil.features.speaker.targets import Source
+from voxveil.privacy import Loss, Release
+from voxveil.runtime.errors import InputError, PrivacyError
+
+if TYPE_CHECKING:
+    from voxveil.anonymize.anonymizer import Anonymizer
+
+__all__ = ["JobTargets", "release_windows", "require_known"]
+
+Array = NDArray[np.float32]
+
+
+def require_known(anonymizer: Anonymizer, jobs: Sequence[Job]) -> None:
+    """Raise an error if the target rule needs a speaker or a sex that a recording does not state."""
+    rule = anonymizer.bundle.target
+    anonymizer.require_disjoint(job.speaker for job in jobs if job.speaker)
+    for job in jobs:
+        if rule.level == "speaker" and not job.speaker:
+            raise InputError(
+                f"{job.name}: {anonymizer.bundle.system} has one target per speaker, and who speaks is known"
+                " in a Kaldi data folder only (wav.scp, utt2spk); nothing was released"
+            )
+        if rule.sex != "any" and not job.sex:
+            raise InputError(
+                f"{job.name}: {anonymizer.bundle.system} chooses targets by sex, which only a Kaldi data"
+                " folder with spk2gender states; nothing was released"
+            )
+
+
+class JobTargets:
+    """Target voices of recordings: drawn for each one, or once for all recordings of a speaker."""
+
+    def __init__(self, anonymizer: Anonymizer, jobs: Sequence[Job]) -> None:
+        self._anonymizer = anonymizer
+        self._seeds: dict[str, int] = {}
+        self._sources: dict[str, Source] = {}
+        if anonymizer.bundle.target.level == "speaker":
+            for job in jobs:
+                if job.speaker not in self._seeds:
+                    self._seeds[job.speaker] = secrets.randbits(256)
+                    audio = next(survey(job.source).blocks())
+                    self._sources[job.speaker] = anonymizer.source_of(audio, job.sex, str(job.source))
+
+    def rng(self, job: Job) -> np.random.Generator | None:
+        """Return the generator of a speaker's target; None where every recording has its own."""
+        return np.random.default_rng(self._seeds[job.speaker]) if self._seeds else None
+
+    def source(self, job: Job, audio: Array) -> Source:
+        """Return the input of the target rule for a recording."""
+        if self._sources:
+            return self._sources[job.speaker]
+        return self._anonymizer.source_of(audio, job.sex, str(job.source))
+
+
+def release_windows(
+    anonymizer: Anonymizer,
+    job: Job,
+    release: Release,
+    report_samples: Callable[[int], None],
+    rng: np.random.Generator | None = None,
+    source: Callable[[Array], Source] | None = None,
+) -> int:
+    """Anonymize one long recording into its output file and return the number of clipped samples.
+
+    Args:
+        anonymizer: The loaded model.
+        job: The recording.
+        release: Where it was announced.
+        report_samples: Receives the number of samples of each piece, for progress.
+        rng: Chooses the target voice; see :meth:`Anonymizer.anonymize_private`.
+        source: See :meth:`Anonymizer.anonymize_windows`.
+    """
+    recording = survey(job.source)
+    if recording.samples != job.recorded:
+        raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
+    losses: dict[str, Loss] = {}
+    with Spool.beside(job.output) as spool:
+        try:
+            pieces = anonymizer.anonymize_windows(
+                recording.blocks(), job.samples, losses, str(job.source), rng=rng, source=source
+            )
+            for piece in pieces:
+                spool.write(piece)
+                report_samples(len(piece))
+        except PrivacyError as error:
+            raise PrivacyError(f"{job.source}: {error}") from None
+        release.require(job.name, losses, anonymizer.vectors(job.samples))
+        return spool.store(job.output, job.output.suffix[1:].upper(), anonymizer.loudness)
