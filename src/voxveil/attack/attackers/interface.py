@@ -153,8 +153,8 @@ def _require_different(attacker: Attacker, vectors: Embeddings) -> None:
     rows = list(vectors.values())
     if len(rows) > 2 and all(np.allclose(row, rows[0], rtol=0, atol=1e-7) for row in rows[1:]):
         raise InputError(
-            f"attacker {attacker.name}: the embeddings of all {len(rows)} utterances are equal; an attacker that"
-            " tells nothing apart gives no verdict (train it again)"
+            f"attacker {attacker.name}: the embeddings of all {len(rows)} utterances are equal; an attacker"
+            " that tells nothing apart gives no verdict (train it again)"
         )
 
 

@@ -1,7 +1,7 @@
 """Attackers on a pretrained speaker network: as it is, with LDA and PLDA, or trained further.
 
-The network is an imported model of kind ``speaker`` (:mod:`voxveil.pretrained`). Each attacker keeps a copy of
-it, so a trained attacker does not depend on a file elsewhere.
+The network is an imported model of kind ``speaker`` (:mod:`voxveil.pretrained`). Each attacker keeps a copy
+of it, so a trained attacker does not depend on a file elsewhere.
 """
 
 from __future__ import annotations
