@@ -6,7 +6,8 @@
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
 # make stack-down     stop them; nothing is deleted
 # make check          ruff and mypy --strict
-# make generate       write params.yaml (the quickstart) and the stages' components from their declarations
+# make generate       write params.yaml (the quickstart) and everything that repeats the table of stages: dvc.yaml,
+#                     components and their documents, network policies, tables of costs
 # make infra-check    build every Kubernetes overlay and validate it
 # make docs           pages of the Python interface from its docstrings, in build/api; a warning is an error
 # make locks          remake requirements/*.txt (needs uv)

@@ -8,13 +8,13 @@ from kfp import dsl
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 
 NAME = "voxveil-evaluate-external"
 DESCRIPTION = "Every privacy metric of somebody else's score files, with intervals and warnings."
 
 
-def build(values: Params, configure: Place) -> Any:
+def build(values: Params, configure: Configure) -> Any:
     """Return the pipeline.
 
     Args:

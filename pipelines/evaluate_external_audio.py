@@ -13,13 +13,13 @@ from pipelines.parts.chain import take
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 
 NAME = "voxveil-evaluate-external-audio"
 DESCRIPTION = "Attack somebody else's anonymized speech; every privacy metric, with intervals and warnings."
 
 
-def build(values: Params, configure: Place) -> Any:
+def build(values: Params, configure: Configure) -> Any:
     """Return the pipeline.
 
     Args:

@@ -17,10 +17,11 @@ from pipelines.parts.chain import prepared, take
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 from voxveil.research.probe import DRAWS
 from voxveil.research.probe.pipeline import PROBED, draws_of
 from voxveil.runtime.errors import InputError
+from voxveil.stages.registry import stage_spec
 
 NAME = "voxveil-probe-features"
 DESCRIPTION = "Train and probe every pitch and content variant: words, phones and speaker against epsilon."
@@ -29,7 +30,7 @@ DESCRIPTION = "Train and probe every pitch and content variant: words, phones an
 COMPONENTS = {"pitch": (train_pitch, probe_pitch), "content": (train_content, probe_content)}
 
 
-def build(values: Params, configure: Place, draws: int = DRAWS) -> Any:
+def build(values: Params, configure: Configure, draws: int = DRAWS) -> Any:
     """Return the pipeline for the variants of ``values``.
 
     Args:
@@ -50,7 +51,7 @@ def build(values: Params, configure: Place, draws: int = DRAWS) -> Any:
             probes: dict[str, list[Any]] = {}
             for kind, (train, probe) in COMPONENTS.items():
                 trainer, probes[kind] = PROBED[kind], []
-                for variant in sorted(getattr(values, trainer).variants):
+                for variant in sorted(stage_spec(trainer).keys(values)):
                     identity = {"params": params, "key": variant}
                     model = take("model", configure(train(**identity, **public), trainer, variant))
                     for draw in draws_of(values, kind, variant, draws):

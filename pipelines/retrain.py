@@ -16,14 +16,14 @@ from pipelines.parts.chain import chain, take
 
 from voxveil.config import Params, original_system
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 from voxveil.runtime.errors import ParamsError, PrivacyError
 
 NAME = "voxveil-retrain"
 DESCRIPTION = "Train on a version of a public dataset; a better system becomes the champion."
 
 
-def build(values: Params, configure: Place) -> Any:
+def build(values: Params, configure: Configure) -> Any:
     """Return the pipeline.
 
     Args:
@@ -99,12 +99,7 @@ def only(values: Params, name: str) -> Params:
     pitch = {parts.pitch for parts in systems.values()}
     content = {parts.content for parts in systems.values()} | {values.transcribe.variant}
     variants = {
-        section: {variant: getattr(values, section).variants[variant] for variant in sorted(used)}
-        for section, used in (("train_pitch", pitch), ("train_content", content))
+        table: {variant: getattr(values, table)[variant] for variant in sorted(used)}
+        for table, used in (("pitch_variants", pitch), ("content_variants", content))
     }
-    return dataclasses.replace(
-        values,
-        systems=systems,
-        train_pitch=dataclasses.replace(values.train_pitch, variants=variants["train_pitch"]),
-        train_content=dataclasses.replace(values.train_content, variants=variants["train_content"]),
-    )
+    return dataclasses.replace(values, systems=systems, **variants)

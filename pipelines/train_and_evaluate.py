@@ -13,13 +13,13 @@ from pipelines.parts.chain import chain, prepared
 
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.placement import Place
+from voxveil.kubeflow.pods import Configure
 
 NAME = "voxveil-train-and-evaluate"
 DESCRIPTION = "Anonymize speech with every system, attack it, and measure what identity is left."
 
 
-def build(values: Params, configure: Place) -> Any:
+def build(values: Params, configure: Configure) -> Any:
     """Return the pipeline for the systems and variants of ``values``.
 
     Args:

@@ -46,7 +46,7 @@ def write_corpus(folder: Path, speakers: int = 12, each: int = 3, samples: int =
 
 def write_params(path: Path, **prepare: Any) -> Path:
     """Write a complete params file with these values of section ``prepare``."""
-    plain = {"variants": {"plain": {}}}
-    content = {"prepare": {**SIZES, **prepare}, "train_pitch": plain, "train_content": plain}
+    plain: dict[str, Any] = {"plain": {}}
+    content = {"prepare": {**SIZES, **prepare}, "pitch_variants": plain, "content_variants": plain}
     path.write_text(params_text(parse_params(content)))
     return path

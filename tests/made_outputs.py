@@ -29,8 +29,7 @@ from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
 from voxveil.runtime.seeding import stream
 from voxveil.stages.run import run_stage
-from voxveil.utility.edits import Edits
-from voxveil.utility.per import ErrorRate
+from voxveil.utility.edits import Edits, ErrorRate
 
 CORPUS = {
     "name": "embedded",
@@ -84,13 +83,11 @@ def write_params(path: Path, systems: dict[str, Made] = SYSTEMS) -> Params:
             }
             for name, made in systems.items()
         },
-        "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
-        "train_content": {
-            "variants": {
-                "plain": {},
-                "dp": {"mechanism": "laplace", "epsilon": 10},
-                "gauss": {"mechanism": "gaussian", "rho": 0.01},
-            }
+        "pitch_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
+        "content_variants": {
+            "plain": {},
+            "dp": {"mechanism": "laplace", "epsilon": 10},
+            "gauss": {"mechanism": "gaussian", "rho": 0.01},
         },
         "evaluate": {"replicates": 20},
     }

@@ -114,11 +114,11 @@ def write_params(path: Path, **sections: Mapping[str, Any]) -> Path:
             "channels": 4,
             "steps": 12,
             "batch": 8,
-            "variants": {
-                "plain": {},
-                "dp": {"mechanism": "laplace", "epsilon": 10},
-                "weak": {"mechanism": "laplace", "epsilon": 1e6},
-            },
+        },
+        "pitch_variants": {
+            "plain": {},
+            "dp": {"mechanism": "laplace", "epsilon": 10},
+            "weak": {"mechanism": "laplace", "epsilon": 1e6},
         },
         "train_content": {
             "bottleneck": 16,
@@ -127,8 +127,8 @@ def write_params(path: Path, **sections: Mapping[str, Any]) -> Path:
             "layers": 2,
             "steps": 80,
             "chunk_frames": 60,
-            "variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
         },
+        "content_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
     }
     for name, values in sections.items():
         content.setdefault(name, {}).update(values)

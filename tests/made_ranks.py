@@ -28,17 +28,15 @@ from voxveil.corpus.split import Split
 from voxveil.features.content.train import LabelledUtterance, mel_features, train_content
 from voxveil.features.extraction import System
 from voxveil.features.pitch.train import PitchUtterance, train_pitch
-from voxveil.features.speaker.encoder import X_VECTOR
+from voxveil.features.speaker.encoder import X_VECTOR, XVectorNetwork
 from voxveil.features.speaker.train import train_encoder
-from voxveil.features.speaker.xvector import XVectorNetwork
 from voxveil.runtime.seeding import stream
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_acoustic import AcousticData, train_acoustic
 from voxveil.synthesis.train_vocoder import train_vocoder
 from voxveil.training import ranks
 from voxveil.training.checkpoint import model_bytes
-from voxveil.training.loop import Plan, fit, seeded, use_threads
-from voxveil.training.stopping import EarlyStopping
+from voxveil.training.loop import EarlyStopping, Plan, fit, seeded, use_threads
 
 STEPS, SEED = 4, 3
 
@@ -172,8 +170,8 @@ def resumed(folder: Path) -> Trained:
 def pitch(split: Split) -> Trained:
     """Train the F0 autoencoder through its noise."""
     spoken = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
-    params = TrainPitchParams(channels=4, steps=STEPS, batch=5, variants={"dp": PitchVariant("laplace", 1e5)})
-    trained = train_pitch(spoken, params, "dp", SEED)
+    params = TrainPitchParams(channels=4, steps=STEPS, batch=5)
+    trained = train_pitch(spoken, params, PitchVariant("laplace", 1e5), "dp", SEED)
     return trained.model, trained.curve
 
 
@@ -186,8 +184,8 @@ def content(split: Split) -> Trained:
         spoken.append(LabelledUtterance(utterance.id, utterance.speaker, mel, labels))
     variant = ContentVariant("laplace", 100.0)
     sizes = {"bottleneck": 8, "hidden": 16, "factor": 8, "layers": 2, "batch": 5, "chunk_frames": 70}
-    params = TrainContentParams(**sizes, steps=STEPS, warp=0.1, variants={"dp": variant})
-    trained = train_content(spoken, ("SIL", "A", "B"), (0, 1, 2), params, "dp", SEED)
+    params = TrainContentParams(**sizes, steps=STEPS, warp=0.1)
+    trained = train_content(spoken, ("SIL", "A", "B"), (0, 1, 2), params, variant, "dp", SEED)
     return trained.model, trained.curve
 
 

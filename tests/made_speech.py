@@ -28,8 +28,8 @@ from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize
 from voxveil.synthesis.vocoder import Vocoder, VocoderSize
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 M, E, CHANNELS = 12, 16, 4
 PHONES = ("SIL", "A", "B")
@@ -186,8 +186,8 @@ def write_params(path: Path, **sections: dict[str, object]) -> Path:
             }
             for name, system in SYSTEMS.items()
         },
-        "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
-        "train_content": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}}},
+        "pitch_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
+        "content_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 10}},
         "train_vocoder": {"channels": 8, "steps": 6, "batch": 2, "crop_frames": 30},
         "train_synthesis": {"channels": 16, "layers": 2, "steps": 8, "batch": 2, "crop_frames": 30},
         "anonymize": {"samples": 2},

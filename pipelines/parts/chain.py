@@ -61,11 +61,11 @@ def chain(params: Any, values: Params, configure: Callable[..., Any], corpus: An
 
     pitch = {
         name: configure(train_pitch(params=params, key=name, **public), "train_pitch", name)
-        for name in sorted(values.train_pitch.variants)
+        for name in sorted(values.pitch_variants)
     }
     content = {
         name: configure(train_content(params=params, key=name, **public), "train_content", name)
-        for name in sorted(values.train_content.variants)
+        for name in sorted(values.content_variants)
     }
     encoder = configure(train_speaker(params=params, **public), "train_speaker")
     waveform = configure(train_vocoder(params=params, **public), "train_vocoder")

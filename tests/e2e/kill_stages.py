@@ -20,25 +20,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import workspace
 
+from voxveil.stages.registry import STAGES
+
 RUNNER = Path(__file__).with_name("killed_at_write.py")
+
+_KEYS = {"": "", "system": "@anon", "pitch_variant": "@dp", "content_variant": "@dp"}
 
 #: One instance of each stage and what must come back equal. The release of an identity system draws
 #: no noise, but is a new release with a ledger of its own: there the audio itself is compared.
 INSTANCES = {
-    "prepare": True,
-    "train_pitch@dp": True,
-    "train_content@dp": True,
-    "train_speaker": True,
-    "train_vocoder": True,
-    "train_synthesis@anon": True,
-    "bundle@anon": True,
-    "train_attacker@anon": True,
-    "score@anon": True,
-    "transcribe@anon": True,
-    "evaluate@anon": True,
-    "report": True,
-    # Last: what reads a new release (its ledger has another id) would rightly differ after it.
-    "anonymize@anon": True,
+    spec.name + _KEYS[spec.keyed]: True
+    # Anonymize last: what reads a new release (its ledger has another id) would rightly differ after it.
+    for spec in sorted(STAGES, key=lambda spec: spec.name == "anonymize")
 }
 
 

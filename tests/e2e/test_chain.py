@@ -190,7 +190,7 @@ def test_halving_epsilon_moves_features_ledger_and_mlflow(chain: tuple[Path, str
     before = {stage: workspace.outputs(root, stage) for stage in workspace.locked(root)}
     flat, lock = metrics(chain, "anon_dp"), (root / "dvc.lock").read_bytes()
     printed = workspace.run(
-        root, "dvc", "exp", "run", "--name", "half", "-S", "train_pitch.variants.dp.epsilon=5"
+        root, "dvc", "exp", "run", "--name", "half", "-S", "pitch_variants.dp.epsilon=5"
     ).stdout
     try:
         after = {stage: workspace.outputs(root, stage) for stage in workspace.locked(root)}

@@ -5,8 +5,7 @@ Seen in https://github.com/jitsi/jiwer/issues/98 and https://github.com/speechbr
 
 from __future__ import annotations
 
-from voxveil.utility.edits import count_edits, total
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import count_edits, error_rate, total
 from voxveil.utility.transcripts import normalize_words
 
 PAIRS = {"u1": ("", ""), "u2": ("", "a b"), "u3": ("a b", "")}

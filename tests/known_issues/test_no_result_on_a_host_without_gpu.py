@@ -73,7 +73,7 @@ def test_a_stage_that_fails_is_named(checkout: Path, root: Path) -> None:
     result = demo(checkout, root)
     assert result.returncode == 1
     assert "failed to reproduce 'evaluate'" in result.stderr
-    assert "'dvc repro' stopped with status" in result.stderr
+    assert "'dvc repro' failed with status" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (checkout / "outputs/evaluate").exists()
 

@@ -14,8 +14,7 @@ import soundfile
 
 from voxveil.audio.files import read_recording
 from voxveil.features.pitch.yaapt import track_f0
-from voxveil.features.speaker.pitch_statistics import FALLBACK_MEAN, FALLBACK_SD
-from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool
+from voxveil.features.speaker.pool import FALLBACK_MEAN, FALLBACK_SD, Pool, PoolEntry, build_pool
 from voxveil.features.speaker.targets import select_target
 
 pytest.importorskip("sklearn")

@@ -124,8 +124,8 @@ def test_budgets_of_two_measures_never_share_a_column(
 def test_an_epsilon_that_is_none_never_gets_in(epsilon: object) -> None:
     with pytest.raises(PrivacyError, match="epsilon must be"):
         LaplaceSimplex(epsilon)  # type: ignore[arg-type]
-    with pytest.raises(ParamsError, match=r"variants\.v\.epsilon"):
-        parse_params({"train_content": {"variants": {"v": {"mechanism": "laplace", "epsilon": epsilon}}}})
+    with pytest.raises(ParamsError, match=r"content_variants\.v\.epsilon"):
+        parse_params({"content_variants": {"v": {"mechanism": "laplace", "epsilon": epsilon}}})
 
 
 def test_a_very_large_epsilon_is_allowed_and_no_noise_is_spelt_out() -> None:

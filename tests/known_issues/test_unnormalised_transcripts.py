@@ -13,8 +13,7 @@ import pytest
 
 from voxveil.runtime.errors import InputError
 from voxveil.stages import transcribe
-from voxveil.utility.edits import count_edits
-from voxveil.utility.per import ErrorRate, error_rate
+from voxveil.utility.edits import ErrorRate, count_edits, error_rate
 from voxveil.utility.transcripts import normalize_words
 
 

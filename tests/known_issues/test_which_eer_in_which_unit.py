@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from voxveil.cli.main import main
+from voxveil.metrics.catalogue import format_result
 from voxveil.metrics.data import ScoreSet
-from voxveil.metrics.result_table import format_result
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
 
 

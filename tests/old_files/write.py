@@ -51,8 +51,8 @@ def write_bundles(target: Path) -> None:
     from voxveil.config.model import SystemParams
     from voxveil.config.networks import TrainVocoderParams
     from voxveil.synthesis.vocoders import build_vocoder
+    from voxveil.training.checkpoint import write_trained
     from voxveil.training.loop import seeded
-    from voxveil.training.outputs import write_trained
 
     made_bundles(target)
     models = target / "models"

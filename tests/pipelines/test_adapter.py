@@ -11,7 +11,7 @@ import messages
 import pytest
 
 from voxveil.kubeflow import run_executor_input
-from voxveil.kubeflow.executor import ExecutorInput, local_path
+from voxveil.kubeflow.ends import ExecutorInput, local_path
 from voxveil.kubeflow.fan_in import collect, location
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, ParamsError
@@ -252,7 +252,7 @@ def test_fan_in_verifies_what_it_fetched(stage: Any, tmp_path: Path) -> None:
         ("anon", InputError, "must be a list"),
         (None, InputError, "must be a list"),
         (["anon /x"], InputError, "must be 'SYSTEM URI DIGEST', got 'anon /x'"),
-        ([f"anon /x {'0' * 64}"] * 2, InputError, "system anon is there twice"),
+        ([f"anon /x {'0' * 64}"] * 2, InputError, "system anon is given twice"),
         ([f"anon /x {'0' * 64}"], ParamsError, "compiled for systems anon, params have anon, original"),
         ([f"{s} /x {'0' * 64}" for s in ("anon", "original")], InputError, "/x: no such folder"),
     ],

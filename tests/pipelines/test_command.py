@@ -15,7 +15,7 @@ import pytest
 from voxveil.cli.main import main
 from voxveil.config.compose import params_text
 from voxveil.kubeflow.graph import read_arguments, read_pipeline
-from voxveil.kubeflow.resources import load_images
+from voxveil.kubeflow.pods import load_images
 from voxveil.runtime.errors import InputError
 
 pytest.importorskip("kfp", reason="needs the pipeline extra")
@@ -122,14 +122,14 @@ def test_an_unknown_pipeline_is_named(params: Path, root: Path, capsys: pytest.C
     ],
 )
 def test_wrong_arguments_are_named(settings: list[str], text: str) -> None:
-    pipeline = read_pipeline(goldens.golden("tiny", "evaluate_external").read_text())
+    pipeline = read_pipeline(goldens.compiled("tiny", "evaluate_external"))
     with pytest.raises(InputError) as caught:
         read_arguments(pipeline, settings)
     assert text in str(caught.value)
 
 
 def test_arguments_have_the_type_of_the_pipeline() -> None:
-    pipeline = read_pipeline(goldens.golden("tiny", "evaluate_external").read_text())
+    pipeline = read_pipeline(goldens.compiled("tiny", "evaluate_external"))
     found = read_arguments(pipeline, ["location=s3://b/k=1", 'params={"a": 1}'])
     assert found == {"location": "s3://b/k=1", "params": {"a": 1}}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +12,20 @@ from typing import Any
 
 import pytest
 
+from voxveil.kubeflow.costs import costs_tables
+from voxveil.kubeflow.documents import resources_text, with_block
 from voxveil.kubeflow.ends import files_artifact
-from voxveil.kubeflow.generation import component_source
-from voxveil.kubeflow.resources import load_resources
-from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
-from voxveil.runtime.errors import ParamsError
+from voxveil.kubeflow.generation import component_source, generate, generated_files
+from voxveil.kubeflow.pods import load_resources
+from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step, step_module
+from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import STAGES, StageSpec
 
 ALL = (*STAGES, *STEPS)
 #: What a fan-in collects; and the scores, whose location the report leaves in MLflow.
-LOCATED = {port.name for spec in STAGES for port in spec.inputs if port.many} | {"scores"}
+LOCATED = {(port.made_by, port.name) for spec in STAGES for port in spec.inputs if port.many} | {
+    ("score", "scores")
+}
 GATHERED = {port.made_by for spec in STEPS for port in spec.inputs if port.shares}
 
 
@@ -42,7 +47,7 @@ def test_one_component_per_stage_and_step(root: Path) -> None:
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
-    assert (root / "src/voxveil/kubeflow/steps" / f"{step.name}.py").is_file()
+    assert (root / "src" / f"{step_module(step.name).replace('.', '/')}.py").is_file()
     # What they read lies outside the store, or moves: the registry, a branch.
     assert not step.cacheable
 
@@ -64,7 +69,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             inputs[port.name] = "list[string]"
         else:
             inputs |= {port.name: f"system.{port.kind.lower()}", f"{port.name}_digest": "string"}
-    inputs |= {"training": "list[string]", "scores": "list[string]"} if spec.name == "report" else {}
+    inputs |= {name: "list[string]" for name, _ in spec.collects}
     assert types(component.inputs) == inputs
 
     outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")
@@ -74,14 +79,88 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
             outputs[files_artifact(port)] = "system.dataset"
         if not port.copy_of:
             outputs[f"{port.name}_digest"] = "string"
-        located = port.name in LOCATED and not port.copy_of and spec.keyed == "system"
-        if located or spec.name in GATHERED:
+        if port.located:
             outputs[f"{port.name}_location"] = "string"
     outputs |= {"fingerprint": "string"} if spec.trains else {}
     assert types(component.outputs) == outputs
 
 
-@pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
+def test_what_others_collect_is_handed_on_as_a_location() -> None:
+    located = {(spec.name, port.name) for spec in STAGES for port in spec.outputs if port.located}
+    assert located == LOCATED
+    located = {(spec.name, port.name) for spec in STEPS for port in spec.outputs if port.located}
+    # A gather has the outputs of the stage whose shares it puts together.
+    gathers = {(f"{stage}_gather", name) for stage, name in LOCATED if f"{stage}_share" in GATHERED}
+    assert located - gathers == {(s.name, p.name) for s in STEPS if s.name in GATHERED for p in s.outputs}
+    assert gathers <= located
+    assert [spec.name for spec in ALL if spec.collects] == ["report"]
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
+def test_every_output_says_what_it_holds(spec: StageSpec) -> None:
+    assert all(port.holds for port in spec.outputs)
+
+
+def test_everything_generated_is_what_generation_gives(root: Path) -> None:
+    files = generated_files(root)
+    folders = {path.parent for path in root.glob("components/*/component.py")}
+    assert {path.parent for path in files if path.name == "README.md"} == {*folders, root / "infra"}
+    stale = [path for path, text in files.items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run 'make generate'"
+
+
+def test_only_what_is_generated_is_written_over(root: Path, tmp_path: Path) -> None:
+    for name in ("components", "infra", "docs"):
+        shutil.copytree(root / name, tmp_path / name)
+    readme, resources = (tmp_path / "components/score" / name for name in ("README.md", "resources.yaml"))
+    wanted = readme.read_text(encoding="utf-8")
+    readme.write_text(wanted.replace("| `scores` | output", "| `score` | output").replace("Never", "NEVER"))
+    tuned = resources.read_text(encoding="utf-8").replace('cpu: "4"', 'cpu: "6"')
+    resources.write_text(tuned.replace("gpu: 1", "gpu: 0"))
+    (tmp_path / "components/bundle/README.md").unlink()
+    generate(tmp_path)
+    assert readme.read_text(encoding="utf-8") == wanted.replace("Never", "NEVER")
+    assert resources.read_text(encoding="utf-8") == tuned
+    assert "| `model` | output | Model | public |" in (tmp_path / "components/bundle/README.md").read_text()
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
+def test_new_resources_are_complete(spec: StageSpec, tmp_path: Path) -> None:
+    (tmp_path / "resources.yaml").write_text(resources_text(spec, ""))
+    assert load_resources(tmp_path / "resources.yaml").gpu == int(spec.gpu)
+
+
+@pytest.mark.parametrize("text", ["", "# generated: a\n", "# end: a\n", "# generated: a\n# end: a\n" * 2])
+def test_missing_markers_are_named(text: str) -> None:
+    with pytest.raises(InputError, match="generated block 'a': the file must have its markers"):
+        with_block(text, "a", "x")
+
+
+def test_costs_are_rates_times_quantities() -> None:
+    entry = "{measured: '7', seconds: [36, (H + H_u) n], bytes: [500, n, each]}"
+    tables = costs_tables(f"quantities: {{H: 90, H_u: 10, n: 2}}\nstages:\n  prepare: {entry}\n")
+    assert "| prepare | CPU | 7 | 36 (H + H_u) n | 500 MB each |" in tables["rates"].splitlines()
+    assert "| prepare | 2.0 | 1.0 |" in tables["larger"].splitlines()
+    assert "| score | not measured | not measured |" in tables["larger"].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{quantities: {}, stages: {nothing: {}}}", "no stage nothing"),
+        ("{quantities: {}, stages: {score: {}}}", "stages.score: must have the keys"),
+        (
+            "{quantities: {}, stages: {score: {measured: '1', seconds: [1, x], bytes: [1, '']}}}",
+            "stages.score: 'x' is no product",
+        ),
+    ],
+)
+def test_wrong_costs_are_named(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        costs_tables(text)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda s: s.name)
 def test_component_of_a_stage_is_what_generation_gives(spec: StageSpec, root: Path) -> None:
     committed = (root / "components" / spec.name / "component.py").read_text(encoding="utf-8")
     assert committed == component_source(spec), "run 'make generate'"

@@ -76,7 +76,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
-    return read_pipeline(goldens.golden("tiny", "evaluate_external").read_text())
+    return read_pipeline(goldens.compiled("tiny", "evaluate_external"))
 
 
 def task(command: tuple[str, ...] = ("voxveil", "x", "{{$}}"), **more: Any) -> Task:

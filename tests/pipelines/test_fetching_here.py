@@ -35,7 +35,7 @@ SYSTEMS = ("anon", "anon_dp", "original")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the chain from its compiled file, scores in two shares, with stand-ins for the stages."""
     root = tmp_path_factory.mktemp("local")
-    text = goldens.golden(goldens.SHARDS).read_text(encoding="utf-8")
+    text = goldens.compiled(goldens.SHARDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VOXVEIL_CHECKPOINTS", str(root / "checkpoints"))
         patch.setenv("VOXVEIL_LEDGER", str(root / "ledger"))
@@ -131,7 +131,7 @@ def test_an_output_of_another_stage_is_refused(ran: Path, tmp_path: Path) -> Non
 
 
 def test_a_run_that_fails_says_so_in_its_folder(tmp_path: Path) -> None:
-    pipeline = read_pipeline(goldens.golden("tiny").read_text(encoding="utf-8"))
+    pipeline = read_pipeline(goldens.compiled("tiny"))
 
     seen: list[tuple[str, str]] = []
 

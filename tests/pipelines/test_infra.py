@@ -13,7 +13,7 @@ import goldens
 import pytest
 import yaml
 
-from voxveil.kubeflow import placement
+from voxveil.kubeflow import pods
 from voxveil.kubeflow.graph import Task, read_pipeline
 from voxveil.kubeflow.steps.registry import STEPS, gather_of, share_of
 from voxveil.stages.registry import STAGES
@@ -33,24 +33,24 @@ def tasks() -> list[Task]:
     """Return every task of every pipeline under review."""
     found = []
     for name, scale in goldens.KEPT:
-        pipeline = read_pipeline(goldens.golden(scale, name).read_text())
+        pipeline = read_pipeline(goldens.compiled(scale, name))
         found += [*pipeline.tasks, *([pipeline.exit] if pipeline.exit else [])]
     return found
 
 
 def test_every_value_a_pod_takes_is_in_the_config_map(objects: dict[tuple[str, str], Any]) -> None:
-    given = set(objects["ConfigMap", placement.CONFIG_MAP]["data"])
+    given = set(objects["ConfigMap", pods.CONFIG_MAP]["data"])
     taken = set()
     for task in tasks():
         for reference in task.kubernetes.get("configMapAsEnv", []):
-            assert reference["configMapName"] == placement.CONFIG_MAP
+            assert reference["configMapName"] == pods.CONFIG_MAP
             taken |= {item["configMapKey"] for item in reference["keyToEnv"]}
     assert taken == given
 
 
 def test_every_secret_a_pod_takes_is_explained(root: Path) -> None:
     text = (root / "infra/README.md").read_text()
-    named = {placement.SECRET, placement.TRACKING_SECRET, placement.WEBHOOK_SECRET}
+    named = {pods.SECRET, pods.TRACKING_SECRET, pods.WEBHOOK_SECRET}
     taken: dict[str, set[bool]] = {}
     for task in tasks():
         for reference in task.kubernetes.get("secretAsEnv", []):
@@ -60,17 +60,17 @@ def test_every_secret_a_pod_takes_is_explained(root: Path) -> None:
     assert set(taken) == named
     assert all(f"secret generic {name} " in text for name in named)
     # Without the store nothing works; a server without users and a team without a chat are no fault.
-    assert taken[placement.SECRET] == {False}
-    assert taken[placement.TRACKING_SECRET] == taken[placement.WEBHOOK_SECRET] == {True}
+    assert taken[pods.SECRET] == {False}
+    assert taken[pods.TRACKING_SECRET] == taken[pods.WEBHOOK_SECRET] == {True}
 
 
 def test_the_claim_of_checkpoints_exists(objects: dict[tuple[str, str], Any]) -> None:
-    assert ("PersistentVolumeClaim", placement.CHECKPOINT_CLAIM) in objects
+    assert ("PersistentVolumeClaim", pods.CHECKPOINT_CLAIM) in objects
 
 
 def test_policies_select_stages_and_deny_by_default(objects: dict[tuple[str, str], Any]) -> None:
     policies = {name: item["spec"] for (kind, name), item in objects.items() if kind == "NetworkPolicy"}
-    everyone = {"key": placement.STAGE_LABEL, "operator": "Exists"}
+    everyone = {"key": pods.STAGE_LABEL, "operator": "Exists"}
     deny = policies.pop("voxveil-stages-deny")
     assert deny == {
         "podSelector": {"matchExpressions": [everyone]},
@@ -79,7 +79,7 @@ def test_policies_select_stages_and_deny_by_default(objects: dict[tuple[str, str
     known = {spec.name for spec in (*STAGES, *STEPS)}
     for name, spec in policies.items():
         (rule,) = spec["podSelector"]["matchExpressions"]
-        assert rule["key"] == placement.STAGE_LABEL, name
+        assert rule["key"] == pods.STAGE_LABEL, name
         assert set(rule.get("values", [])) <= known, name
         assert "ingress" not in spec
 
@@ -94,7 +94,7 @@ def test_who_speaks_to_mlflow_may_reach_it(objects: dict[tuple[str, str], Any]) 
             for item in reference["keyToEnv"]
         }
         if "MLFLOW_TRACKING_URI" in keys:
-            speaking.add(task.kubernetes["podMetadata"]["labels"][placement.STAGE_LABEL])
+            speaking.add(task.kubernetes["podMetadata"]["labels"][pods.STAGE_LABEL])
     assert set(rule["values"]) == speaking
 
 

@@ -58,15 +58,15 @@ def test_every_task_runs_once_and_the_report_sees_every_system(
         messages.Recorder.run(report, context)
 
     report.run = run
-    pipeline = kfp.components.load_component_from_text(goldens.golden("tiny").read_text())
+    pipeline = kfp.components.load_component_from_text(goldens.compiled("tiny"))
     pipeline(params=messages.tiny())
 
     params = messages.tiny_params()
     keys = {
         "": [""],
         "system": list(params.systems),
-        "pitch_variant": list(params.train_pitch.variants),
-        "content_variant": list(params.train_content.variants),
+        "pitch_variant": list(params.pitch_variants),
+        "content_variant": list(params.content_variants),
     }
     for spec in STAGES:
         ran = sorted(context.key for context in recorders[spec.name].contexts)

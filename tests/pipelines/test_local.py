@@ -244,7 +244,7 @@ def test_our_message_is_the_one_kubeflow_renders(tmp_path: Path) -> None:
     from kfp.local import executor_input_utils
     from kfp.pipeline_spec import pipeline_spec_pb2
 
-    compiled = read_pipeline(goldens.golden("tiny").read_text())
+    compiled = read_pipeline(goldens.compiled("tiny"))
     task = next(task for task in compiled.tasks if task.title == "train_pitch dp")
     made = {"prepare": {"public": {"name": "public", "uri": "/x/public", "metadata": {}}}}
     values = compiled.resolve(task, {}, {"prepare": {"public_digest": "0f", "private_digest": "0e"}})

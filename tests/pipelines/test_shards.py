@@ -22,7 +22,7 @@ from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.fan_in import location
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
 from voxveil.kubeflow.local import check_outputs
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.steps.registry import STEPS, gather_of, share_of
 from voxveil.kubeflow.steps.running import run_step
 from voxveil.runtime.atomic import read_json
@@ -34,7 +34,7 @@ from voxveil.stages.run import SHARE
 
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
-    return read_pipeline(goldens.golden(goldens.SHARDS).read_text(encoding="utf-8"))
+    return read_pipeline(goldens.compiled(goldens.SHARDS))
 
 
 def named(pipeline: Pipeline, title: str) -> Task:
@@ -42,15 +42,12 @@ def named(pipeline: Pipeline, title: str) -> Task:
 
 
 def test_equals_the_reviewed_file() -> None:
-    text = goldens.compiled(goldens.SHARDS)
-    assert goldens.golden(goldens.SHARDS).read_text(encoding="utf-8") == text, (
-        "the pipeline changed: run 'python tests/pipelines/goldens.py' and review the difference"
-    )
+    goldens.check(goldens.SHARDS)
 
 
 def test_only_anonymize_and_score_are_spread(pipeline: Pipeline) -> None:
     """Original speech is attacked in one scenario, which is not divided."""
-    whole = read_pipeline(goldens.golden("tiny").read_text(encoding="utf-8"))
+    whole = read_pipeline(goldens.compiled("tiny"))
     before, after = ({task.title for task in each.tasks} for each in (whole, pipeline))
     systems = ("anon", "anon_dp", "original")
     attacked = systems[:2]
@@ -63,7 +60,7 @@ def test_only_anonymize_and_score_are_spread(pipeline: Pipeline) -> None:
 
 def test_who_took_from_the_stage_takes_from_the_gather(pipeline: Pipeline) -> None:
     titles = {task.name: task.title for task in pipeline.tasks}
-    whole = read_pipeline(goldens.golden("tiny").read_text(encoding="utf-8"))
+    whole = read_pipeline(goldens.compiled("tiny"))
     before = {task.name: task.title for task in whole.tasks}
     for task in whole.tasks:
         stage, _, system = task.title.partition(" ")
@@ -94,7 +91,7 @@ def test_a_gather_gets_the_location_of_every_share(pipeline: Pipeline) -> None:
 
 
 def test_pods_of_shares_get_what_the_stage_gets(pipeline: Pipeline) -> None:
-    whole = read_pipeline(goldens.golden("tiny").read_text(encoding="utf-8"))
+    whole = read_pipeline(goldens.compiled("tiny"))
     one = named(whole, "anonymize anon_dp")
     part = named(pipeline, "anonymize_share anon_dp 2-of-3")
     assert (part.image, part.retry, part.cached) == (one.image, one.retry, False)
@@ -112,7 +109,7 @@ def test_pods_of_shares_get_what_the_stage_gets(pipeline: Pipeline) -> None:
 
 
 def test_so_many_run_at_once_as_the_parameters_say(root: Path) -> None:
-    assert goldens.golden(goldens.SHARDS).read_text().count("parallelismLimit: 2") == 5
+    assert goldens.compiled(goldens.SHARDS).count("parallelismLimit: 2") == 5
     params = compose(root / "params/tiny.yaml", {"cluster.anonymize_shards": "2"})
     assert "parallelismLimit" not in compile_pipeline(root, params, Images("a@sha256:0", "b@sha256:0"))
 

@@ -46,7 +46,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
-    return read_pipeline(goldens.golden(goldens.SHARDS).read_text(encoding="utf-8"))
+    return read_pipeline(goldens.compiled(goldens.SHARDS))
 
 
 def test_the_whole_chain_runs_on_what_was_gathered(

@@ -29,7 +29,7 @@ from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.tracking.client import connect
 from voxveil.tracking.models.fetching import locate_model
-from voxveil.tracking.models.versions import find_alias
+from voxveil.tracking.models.registering import find_alias
 from voxveil.tracking.store import resolve_store
 
 pytest.importorskip("mlflow", reason="needs the mlflow extra")
@@ -44,7 +44,7 @@ def message(step: str, out: Path, parameters: dict[str, Any], artifacts: dict[st
     digests = {f"{name}_digest": require_done(path, name).digest for name, path in artifacts.items()}
     call = messages.message(step, out, parameters | digests, artifacts)
     call["outputs"]["parameters"] |= {
-        name: {"outputFile": str(out / name)} for name in STEP_VALUES[spec.name]
+        name: {"outputFile": str(out / name)} for name in STEP_VALUES.get(spec.name, ())
     }
     return json.dumps(call)
 

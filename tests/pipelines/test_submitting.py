@@ -19,7 +19,7 @@ import messages
 from voxveil.cli.main import main
 from voxveil.config.compose import params_text
 from voxveil.kubeflow.cron import check_cron
-from voxveil.kubeflow.resources import Images, load_images
+from voxveil.kubeflow.pods import Images, load_images
 from voxveil.kubeflow.server import Endpoint, KubeflowError, Server, find_endpoint
 from voxveil.kubeflow.submitting import Order, cancel, find_started, schedule, submit, unschedule
 from voxveil.runtime.errors import InputError
@@ -50,7 +50,7 @@ GIVEN = {"location": "s3://theirs/attack"}
 
 @pytest.fixture(scope="module")
 def order() -> Order:
-    text = goldens.golden("tiny", "evaluate_external").read_text(encoding="utf-8")
+    text = goldens.compiled("tiny", "evaluate_external")
     return Order(text, "speech", arguments=GIVEN)
 
 
@@ -371,7 +371,7 @@ def test_the_commands(
     assert "is active already" in call("submit", *source)
     assert "replaced" not in call("schedule", "--cron", WEEKLY, "--name", "weekly", *source)
     assert "must have 6 fields" in call("schedule", "--cron", "0 3 * * 1", *source, status=2)
-    assert "give --cron EXPR, or --delete" in call("schedule", *source, status=2)
+    assert "needs either --cron EXPR, or --delete" in call("schedule", *source, status=2)
     shown = call("status").splitlines()
     assert [line.split()[0] for line in shown] == ["schedule", "run"]
     assert "ENABLED  0 0 3 * * 1  weekly" in shown[0]

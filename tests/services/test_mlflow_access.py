@@ -89,7 +89,7 @@ def test_the_probe_makes_a_call_that_health_does_not(mlflow_server, team, monkey
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "wrong-for-certain")
     assert main(["stack", "probe"]) == 1
     assert "refuses user admin (status 401)" in capsys.readouterr().err
-    with pytest.raises(StackError, match="is away"):
+    with pytest.raises(StackError, match="cannot be reached"):
         probe(f"http://127.0.0.1:{free_port()}", "admin", "x")
 
 
@@ -204,7 +204,7 @@ def test_the_server_command_refuses_to_start(fresh: ServerSettings) -> None:
     )
     assert result.returncode == 1
     assert result.stderr.splitlines() == [
-        "voxveil: error: MLFLOW_AUTH_ADMIN_PASSWORD: is a password out of a manual; choose a random one"
+        "voxveil: error: MLFLOW_AUTH_ADMIN_PASSWORD: is a password that manuals show; choose a random one"
     ]
 
 

@@ -36,7 +36,7 @@ def gateway(team, monkeypatch: pytest.MonkeyPatch) -> Gateway:
 
 
 def context(fingerprint: str) -> StageContext:
-    params = parse_params({"train_pitch": {"variants": {"dp": {"mechanism": "laplace", "epsilon": 7}}}})
+    params = parse_params({"pitch_variants": {"dp": {"mechanism": "laplace", "epsilon": 7}}})
     return StageContext("train_pitch", "dp", params, {}, {}, Path("unused"), fingerprint)
 
 

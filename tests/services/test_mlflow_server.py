@@ -20,7 +20,7 @@ pytestmark = pytest.mark.services
 
 @pytest.mark.usefixtures("team")
 def test_a_curve_arrives_over_http() -> None:
-    params = parse_params({"train_pitch": {"variants": {"dp": {"mechanism": "laplace", "epsilon": 7}}}})
+    params = parse_params({"pitch_variants": {"dp": {"mechanism": "laplace", "epsilon": 7}}})
     context = StageContext("train_pitch", "dp", params, {}, {}, Path("unused"), "over-http")
     with training_sink(context) as sink:
         for step in range(1, 1001):

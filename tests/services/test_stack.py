@@ -86,5 +86,5 @@ def test_a_port_of_another_program_is_named(tmp_path: Path, stack: Stack, s3, po
 
 def test_down_of_nothing_is_one_line(tmp_path: Path, capsys) -> None:
     assert main(["stack", "down", "--data", str(tmp_path / "nothing")]) == 2
-    assert "no stack there" in capsys.readouterr().err
+    assert "holds no stack" in capsys.readouterr().err
     assert not (tmp_path / "nothing").exists()

@@ -32,8 +32,8 @@ def params(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = {
         "base": {"threads": 1},
         "systems": {"original": {"kind": "original"}, "anon": {}},
-        "train_pitch": {"variants": {"plain": {}}},
-        "train_content": {"variants": {"plain": {}}},
+        "pitch_variants": {"plain": {}},
+        "content_variants": {"plain": {}},
         "score": {"rank_inputs": 2},
     }
     path = tmp_path_factory.mktemp("params") / "params.yaml"

@@ -28,8 +28,8 @@ def write_params(path: Path, **attacker: object) -> Path:
     content = {
         "base": {"threads": 1},
         "systems": {"original": {"kind": "original"}, "anon": {}},
-        "train_pitch": {"variants": {"plain": {}}},
-        "train_content": {"variants": {"plain": {}}},
+        "pitch_variants": {"plain": {}},
+        "content_variants": {"plain": {}},
         "train_attacker": {**SIZES, **attacker},
         "score": {"rank_inputs": 2},
     }

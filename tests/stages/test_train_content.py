@@ -53,8 +53,8 @@ def test_it_recognises_the_phones_of_unheard_speakers(corpus: Path, tmp_path: Pa
 def test_a_private_variant_states_its_loss(
     corpus: Path, tmp_path: Path, variant: dict[str, Any], named: str
 ) -> None:
-    train = {"steps": 3, "variants": {"plain": {}, "dp": variant}}
-    model = run_trained("train_content", "dp", corpus, tmp_path, train_content=train)
+    sections = {"train_content": {"steps": 3}, "content_variants": {"plain": {}, "dp": variant}}
+    model = run_trained("train_content", "dp", corpus, tmp_path, **sections)
     loss = json.loads((model / "model.json").read_text())["loss"]
     assert (loss["mechanism"], loss["unit"], loss["sensitivity"]) == (named, "vector", 2.0)
     assert (loss["epsilon"], loss.get("rho")) == (variant.get("epsilon", "inf"), variant.get("rho"))

@@ -24,8 +24,8 @@ def params(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = {
         "base": {"threads": 1},
         "systems": {"original": {"kind": "original"}, "anon": {}},
-        "train_pitch": {"variants": {"plain": {}}},
-        "train_content": {"variants": {"plain": {}}},
+        "pitch_variants": {"plain": {}},
+        "content_variants": {"plain": {}},
         "train_speaker": {**SIZES, "target_members": 2},
         "train_attacker": SIZES,
     }

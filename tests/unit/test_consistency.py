@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 from voxveil.config.compose import compose, overlay_names
-from voxveil.config.model import Params
+from voxveil.config.model import Params, SystemParams
+from voxveil.kubeflow.generation import generated_files
+from voxveil.stages.dvc_pipeline import dvc_yaml
 from voxveil.stages.registry import STAGES, StageSpec
 
 SPECS = {spec.name: spec for spec in STAGES}
@@ -34,6 +36,30 @@ def test_every_overlay_composes(root: Path) -> None:
     assert {"tiny", "quickstart"} <= set(overlay_names(root / "params"))
     for name in overlay_names(root / "params"):
         assert compose(root / "params" / f"{name}.yaml").base.scale == name
+
+
+def test_dvc_yaml_is_what_make_generate_writes(root: Path) -> None:
+    assert (root / "dvc.yaml").read_text() == dvc_yaml()
+
+
+def test_what_dvc_yaml_interpolates_always_stands_in_params_yaml(root: Path) -> None:
+    """A missing one would stop every command of DVC, not only the stage."""
+    names = set(re.findall(r"\$\{([a-z_.]+)\}", (root / "dvc.yaml").read_text())) - {"key"}
+    sections = {field.name: getattr(Params(), field.name) for field in dataclasses.fields(Params)}
+    sections["item"] = SystemParams()
+    for section, _, knob in (name.partition(".") for name in names):
+        if knob:
+            (field,) = (each for each in dataclasses.fields(sections[section]) if each.name == knob)
+            assert field.metadata["written"] == "always", f"{section}.{knob}"
+    assert {"prepare.manifest", "score.original", "transcribe.variant", "item.pitch", "systems"} <= names
+
+
+def test_ci_compares_every_generated_file(root: Path) -> None:
+    """What 'make generate' writes is in the comparison of .ci/run, and of the workflow."""
+    for name in (".ci/run", ".github/workflows/ci.yml"):
+        (compared,) = re.findall(r"git diff --exit-code -- ([a-z. ]+)", (root / name).read_text())
+        generated = {path.relative_to(root).parts[0] for path in generated_files(root)}
+        assert {"params.yaml", *generated} == set(compared.split())
 
 
 def test_dvc_has_exactly_the_stages_in_order(dvc_stages: dict) -> None:
@@ -84,15 +110,16 @@ def test_dvc_reads_exactly_its_parameters(spec: StageSpec, dvc_stages: dict) -> 
     # The name of the scale is told in results and decides none: what two scales share is made once.
     expected = {"base"} if spec.name in ("evaluate", "report") else {"base.seed", "base.threads"}
     for section in spec.sections:
-        value = getattr(Params(), section)
-        if spec.keyed in ("pitch_variant", "content_variant"):
-            fields = {field.name for field in dataclasses.fields(value)} - {"variants"}
-            expected |= {f"{section}.{name}" for name in fields} | {f"{section}.variants.${{key}}"}
-        elif section == "systems" or dataclasses.fields(value):
-            expected.add(section)
-    if spec.keyed == "system":
-        expected.add("systems.${key}")
+        # A whole section: a knob that params.yaml leaves out is seen as soon as somebody adds it.
+        expected.add(section)
+    table = {"system": "systems", "": ""}.get(spec.keyed, f"{spec.keyed}s")
+    if table:
+        expected.add(f"{table}.${{key}}")
+    assert dvc_stages[spec.name].get("foreach") == (f"${{{table}}}" if table else None)
     assert set(body(dvc_stages[spec.name])["params"]) == expected
+    assert {name.partition(".")[0] for name in expected} <= {
+        field.name for field in dataclasses.fields(Params)
+    }
 
 
 @pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import yaml
 
 from made_speech import speak
 from voxveil.anonymize.anonymizer import Anonymizer
@@ -18,13 +19,15 @@ from voxveil.anonymize.bundle import SUMS, read_bundle
 from voxveil.audio.frames import frame_count
 from voxveil.cli.main import main
 from voxveil.config import load_params
+from voxveil.config.compose import to_mapping
+from voxveil.config.upgrade import upgraded_text
 from voxveil.privacy import open_register, read_ledgers
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.totals import utterance_totals
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.find_runs import find_run
-from voxveil.tracking.models.places import RegistryPlace
+from voxveil.tracking.models.addresses import RegistryAddress
 from voxveil.tracking.models.registering import read_pointer
 from voxveil.tracking.store import Store, resolve_store
 
@@ -136,11 +139,59 @@ def test_totals_of_an_old_register() -> None:
     assert total.rho == pytest.approx(10**2 / 2 + 0.01 * VECTORS)
 
 
-def test_old_parameters_load_with_their_edit() -> None:
-    params = load_params(OLD / "params.yaml")
+def test_old_parameters_load_with_their_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (OLD / "params.yaml").read_text()
+    old = text.replace("      epsilon: 10.0", "      epsilon: 3.5", 1).replace("factor: 48", "factor: 32")
+    Path("params.yaml").write_text(old)
+    assert main(["params", "check"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "train_pitch.variants: is now pitch_variants; 'voxveil params upgrade'" in line
+    assert main(["params", "upgrade"]) == 0
+    params = load_params(Path("params.yaml"))
     assert (params.base.scale, params.base.seed) == ("quickstart", 18)
-    assert params.train_pitch.variants["dp"].epsilon == 10
+    assert params.pitch_variants["dp"].epsilon == 3.5 and params.content_variants["dp"].epsilon == 10
+    assert params.train_content.factor == 32
     assert {"original", "anon", "anon_dp"} <= set(params.systems)
+    assert Path("params.yaml.bak").read_text() == old
+
+
+@pytest.mark.parametrize("name", ["params.yaml", "params_long.yaml"])
+def test_every_value_of_an_old_file_survives_its_upgrade(root: Path, tmp_path: Path, name: str) -> None:
+    """Change every value that can be changed by itself, each to another one that is allowed."""
+    shutil.copytree(root / "params", tmp_path / "params")
+    content = yaml.safe_load((OLD / name).read_text())
+    changed = 0
+    for section, knobs in content.items():
+        for knob, value in knobs.items() if section != "systems" else ():
+            if isinstance(value, bool):
+                knobs[knob] = not value
+            elif isinstance(value, int) and knob not in ("width", "heads", "kernel", "gpus", "discriminator"):
+                knobs[knob] = value + 1 if knob != "score_shards" else 3
+            elif isinstance(value, float):
+                knobs[knob] = value + 0.015625 if value <= 0.875 else value - 0.015625
+            else:
+                continue
+            changed += 1
+        for variant in knobs.get("variants", {}).values():
+            if variant["mechanism"] == "laplace":
+                variant["epsilon"] = 0.7
+    assert changed > 90
+    del content["systems"]["anon_pc"]
+    content["systems"]["mine"] = {**content["systems"]["anon_dp"], "target_level": "speaker"}
+    path = tmp_path / "params.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    path.write_text(upgraded_text(path))
+    wanted = {
+        **content,
+        "pitch_variants": content["train_pitch"].pop("variants"),
+        "content_variants": content["train_content"].pop("variants"),
+    }
+    assert to_mapping(load_params(path)) == wanted
+    assert len(path.read_text().splitlines()) < len((OLD / name).read_text().splitlines())
+    assert upgraded_text(path) == path.read_text()
 
 
 def test_an_old_run_is_found_in_mlflow(store: Store, project: Path, tmp_path: Path) -> None:
@@ -158,11 +209,11 @@ def test_an_old_run_is_compared(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_an_old_registered_model_is_read(store: Store, bundles: Path) -> None:
-    pointer = read_pointer(RegistryPlace.parse("models:/anonymizer@champion"), store)
+    pointer = read_pointer(RegistryAddress.parse("models:/anonymizer@champion"), store)
     assert pointer.system == "anon_dp"
     assert pointer.address == S3Uri("models", "old/anon_dp")
     assert pointer.digest == file_sha256(bundles / "anon_dp" / SUMS)
-    assert read_pointer(RegistryPlace.parse("models:/anonymizer/1"), store) == pointer
+    assert read_pointer(RegistryAddress.parse("models:/anonymizer/1"), store) == pointer
 
 
 def test_an_old_registered_model_comes_from_the_old_cache(

@@ -184,7 +184,7 @@ class CopySynthesisSystem(_Processing):
 
     def __init__(self, bundle: Bundle) -> None:
         super().__init__(bundle)
-        from voxveil.synthesis.copying import CopySynthesis
+        from voxveil.synthesis.vocoders import CopySynthesis
 
         self._copy = CopySynthesis.load(bundle.part("vocoder"))
 
@@ -251,7 +251,7 @@ class SynthesizedSystem(SpeechSystem):
     ) -> Iterator[Array]:
         """Release each content vector once and pitch once per window; one target voice throughout."""
         from voxveil.features.pitch.yaapt import track_f0
-        from voxveil.synthesis.windows import WindowedSpeech
+        from voxveil.synthesis.synthesizer import WindowedSpeech
 
         rule, frames = self.bundle.rule, frame_count(samples)
         # A content vector may not be cut at the start of what is read.

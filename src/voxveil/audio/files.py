@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from voxveil.audio.containers import CONTAINERS, SUFFIXES, cut_short, not_read
 from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.runtime.errors import IncompleteInputError, InputError, MissingExtraError
+from voxveil.runtime.errors import IncompleteInputError, InputError, optional_module
 
 __all__ = [
     "DC_LIMIT",
@@ -111,7 +111,8 @@ def read_recording(path: Path, name: str = "") -> Recording:
     path = Path(path)
     where = name or str(path)
     try:
-        samples, rate, file_format = _read_samples(path, where)
+        with opened_recording(path, where) as opened:
+            rate, samples = opened.rate, np.concatenate(list(opened.blocks()))
     except OSError as error:
         raise InputError(f"{where}: refused, cannot be read ({error.strerror or error})") from None
     audio = samples.mean(axis=1, dtype=np.float64)
@@ -119,7 +120,7 @@ def read_recording(path: Path, name: str = "") -> Recording:
     flags = flags_of(
         path,
         rate,
-        file_format,
+        opened.format,
         channels=samples.shape[1],
         clipped=float(np.mean(np.abs(samples) >= FULL_SCALE)),
         span=float(np.ptp(audio)),
@@ -180,7 +181,7 @@ def decode(data: bytes, name: str) -> Audio:
     Raises:
         IncompleteInputError: The bytes are not that.
     """
-    soundfile = _soundfile()
+    soundfile = optional_module("soundfile", "data")
     try:
         samples, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, RuntimeError, ValueError, MemoryError, OverflowError) as error:
@@ -226,7 +227,8 @@ def encode_audio(audio: NDArray[np.floating], name: str, file_format: str) -> tu
         )
     clipped = int(np.count_nonzero(np.abs(audio) > 1.0))
     buffer = io.BytesIO()
-    _soundfile().write(buffer, to_int16(audio), SAMPLE_RATE, format=file_format, subtype="PCM_16")
+    soundfile = optional_module("soundfile", "data")
+    soundfile.write(buffer, to_int16(audio), SAMPLE_RATE, format=file_format, subtype="PCM_16")
     return buffer.getvalue(), clipped
 
 
@@ -236,12 +238,6 @@ def to_int16(audio: NDArray[np.floating]) -> NDArray[np.int16]:
         np.int16
     )
     return integers
-
-
-def _read_samples(path: Path, where: str) -> tuple[NDArray[np.float32], int, str]:
-    with opened_recording(path, where) as opened:
-        blocks = list(opened.blocks())
-    return np.concatenate(blocks), opened.rate, opened.format
 
 
 @dataclass
@@ -294,7 +290,7 @@ def opened_recording(path: Path, where: str) -> Iterator[OpenedRecording]:
     Raises:
         InputError: It is none, or of a kind that is refused; also while its blocks are read.
     """
-    soundfile = _soundfile()
+    soundfile = optional_module("soundfile", "data")
     if not path.exists():
         raise InputError(f"{where}: no such file")
     if not path.is_file():
@@ -329,21 +325,10 @@ def _announces_nothing(path: Path) -> bool:
 
 
 def _resample(audio: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
-    try:
-        import soxr
-    except ImportError:
-        raise MissingExtraError("soxr", "data") from None
+    soxr = optional_module("soxr", "data")
     wanted = expected_samples(len(audio), rate)
     resampled: NDArray[np.float64] = soxr.resample(audio, rate, SAMPLE_RATE, quality="HQ")[:wanted]
     return np.pad(resampled, (0, wanted - len(resampled)))
-
-
-def _soundfile() -> Any:
-    try:
-        import soundfile
-    except ImportError:
-        raise MissingExtraError("soundfile", "data") from None
-    return soundfile
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.runtime.errors import MissingExtraError
+from voxveil.runtime.errors import optional_module
 
 __all__ = ["LoudnessMeter", "to_loudness"]
 
@@ -46,10 +46,7 @@ def to_loudness(audio: NDArray[np.float32], lufs: float) -> NDArray[np.float32]:
 
 
 def _integrated_loudness(audio: NDArray[np.float64]) -> float:
-    try:
-        import pyloudnorm
-    except ImportError:
-        raise MissingExtraError("pyloudnorm", "data") from None
+    pyloudnorm = optional_module("pyloudnorm", "data")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loudness = float(pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(audio))
@@ -63,10 +60,7 @@ class LoudnessMeter:
     """The measure behind :func:`to_loudness` for audio that comes in pieces, at least 0.4 s in all."""
 
     def __init__(self) -> None:
-        try:
-            import pyloudnorm
-        except ImportError:
-            raise MissingExtraError("pyloudnorm", "data") from None
+        pyloudnorm = optional_module("pyloudnorm", "data")
         # The meter's K-weighting; its stages are not reachable by a public name.
         stages = pyloudnorm.Meter(SAMPLE_RATE)._filters.values()
         self._stages = [(stage.passband_gain * stage.b, stage.a) for stage in stages]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.files import to_int16
-from voxveil.runtime.errors import MissingExtraError
+from voxveil.runtime.errors import optional_module
 
 __all__ = ["feed", "pocketsphinx_module"]
 
@@ -19,11 +19,7 @@ def pocketsphinx_module() -> Any:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
-        import pocketsphinx
-    except ImportError:
-        raise MissingExtraError("pocketsphinx", "align") from None
-    return pocketsphinx
+    return optional_module("pocketsphinx", "align")
 
 
 def feed(decoder: Any, audio: NDArray[np.floating]) -> None:

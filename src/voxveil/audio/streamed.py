@@ -23,7 +23,7 @@ from voxveil.audio.files import (
 )
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.audio.loudness import LoudnessMeter
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, optional_module
 
 __all__ = ["SlidingAudio", "Spool", "StreamedRecording", "announced_seconds", "survey"]
 
@@ -73,10 +73,7 @@ class StreamedRecording:
         if self.source_rate == SAMPLE_RATE:
             yield from self._mono()
             return
-        try:
-            import soxr
-        except ImportError:
-            raise MissingExtraError("soxr", "data") from None
+        soxr = optional_module("soxr", "data")
         stream = soxr.ResampleStream(self.source_rate, SAMPLE_RATE, 1, dtype="float64", quality="HQ")
         for block in self._mono():
             yield np.asarray(stream.resample_chunk(block))

@@ -1,1 +1,1 @@
-"""The commands: each module has HELP, EPILOG, add_arguments and run."""
+"""The commands: each module has HELP, EPILOG and add_arguments, and a run for it or for each action."""

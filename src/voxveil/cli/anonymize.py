@@ -23,6 +23,7 @@ from voxveil.anonymize.recordings import DATA_FOLDER, Job, Work, find_work
 from voxveil.anonymize.releasing import JobTargets, release_windows, require_known
 from voxveil.audio.files import encode_audio, read_recording
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
+from voxveil.cli.actions import require_least
 from voxveil.corpus.kaldi import write_tables
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.loss import Loss
@@ -137,8 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Anonymize; 0 when every recording that was not skipped by request has its output."""
-    if args.threads < 0:
-        raise InputError(f"--threads must be 0 or more, got {args.threads}")
+    require_least(args, threads=0)
     if not -70 <= args.loudness <= 0:
         raise InputError(f"--loudness must lie in [-70, 0] LUFS, got {args.loudness:g}")
     if not (args.pad_to == 0 or 0.1 <= args.pad_to <= 3600):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+from voxveil.cli.actions import require_least
+from voxveil.runtime.errors import ParamsError, import_extra
 
 if TYPE_CHECKING:
     from voxveil.attack.external.running import Attack
@@ -90,13 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find, train, attack, judge, write, print."""
-    for package, extra in (("torch", "train"), ("soundfile", "train")):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, extra)
-    if not args.no_figures and importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "plots")
-    if args.seeds < 0 or args.rank_inputs < 1 or args.replicates < 0:
-        raise InputError("--seeds and --replicates must be 0 or more, --rank-inputs 1 or more")
+    import_extra("torch", "train")
+    import_extra("soundfile", "train")
+    if not args.no_figures:
+        import_extra("matplotlib", "plots")
+    require_least(args, seeds=0, replicates=0, rank_inputs=1)
     from voxveil.attack.attackers.registry import listed_kinds
     from voxveil.attack.external.layouts import find_external
     from voxveil.attack.external.running import Attack
@@ -145,7 +143,7 @@ def _params(args: argparse.Namespace) -> TrainAttackerParams:
     for text in args.set:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise ParamsError(f"--set {text}: must be NAME=VALUE, e.g. steps=2000")
+            raise ParamsError(f"--set must be NAME=VALUE, e.g. steps=2000, got {text!r}")
         values[name.strip().removeprefix("train_attacker.")] = yaml.safe_load(value)
     values |= {"kinds": args.attackers}
     if args.wavlm:
@@ -166,8 +164,7 @@ def _run(attack: Attack, kind: str, wanted: int, options: SuiteOptions) -> dict[
     """
     from voxveil.attack.attackers.registry import seeds_of
     from voxveil.attack.external.running import attack_folders
-    from voxveil.metrics.attacked import evaluate_attack
-    from voxveil.metrics.convergence import not_converged_on
+    from voxveil.metrics.attacked import evaluate_attack, not_converged_on
 
     seeds = dict.fromkeys(("original", "anonymized"), wanted or 1)
     attack.run(kind, seeds)
@@ -209,8 +206,7 @@ def _judge(
     speakers = {"train": len(attack.test.train.speakers), "test": len(attack.test.lists.enrolments)}
     result = judge_set(attack.test.name, folders, speakers, options, keep)
     if not args.no_figures:
-        from voxveil.metrics.attack_plots import attack_matrix_figure
-        from voxveil.metrics.plots import save_figure
+        from voxveil.metrics.plots import attack_matrix_figure, save_figure
 
         figure = attack_matrix_figure(result["attacks"])
         save_figure(figure, args.out / "figures" / attack.test.name / "matrix.png")

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if refuted:
         first = refuted[0]["epsilon"]
         raise PrivacyError(
-            f"{len(refuted)} of {len(findings)} tests refute a claim; the first: epsilon {first}"
+            f"{len(refuted)} of {len(findings)} tests refute a claim; the first is epsilon {first}"
         )
     return 0
 
@@ -85,7 +85,7 @@ def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
     from voxveil.privacy.codes import LARGEST_EPSILON
 
     if args.params is not None and (args.epsilon is not None or args.rho is not None):
-        raise InputError("--params excludes --epsilon and --rho")
+        raise InputError("--params FILE names the claims, so --epsilon and --rho are not allowed beside it")
     given = args.epsilon or (() if args.rho else (0.5, 1.0, 10.0, 100.0))
     # Above 32 a code is told as it is, which is no mechanism.
     rhos = args.rho or (() if args.epsilon else (0.1, 1.0))
@@ -124,7 +124,7 @@ def _claims(path: Path) -> dict[str, list[float]]:
     from voxveil.config import load_params
 
     params = load_params(path)
-    content, pitch = params.train_content.variants.values(), params.train_pitch.variants.values()
+    content, pitch = params.content_variants.values(), params.pitch_variants.values()
 
     def of(*mechanisms: str) -> list[float]:
         return sorted({variant.epsilon for variant in content if variant.mechanism in mechanisms})
@@ -137,7 +137,7 @@ def _claims(path: Path) -> dict[str, list[float]]:
         "pitch": sorted({variant.epsilon for variant in pitch if variant.mechanism != "identity"}),
     }
     if not any(found.values()):
-        raise InputError(f"{path}: has no variant with noise to audit")
+        raise InputError(f"{path}: none of its variants adds noise, so there is no claim to audit")
     return found
 
 
@@ -179,5 +179,5 @@ def _require_entries(utterances: Sequence[str], known: set[str], ledger: Path) -
     missing = [name for name in utterances if name not in known]
     if missing:
         raise InputError(
-            f"utterance {missing[0]}: not in {ledger} ({len(missing)} of {len(utterances)} missing)"
+            f"utterance {missing[0]}: no entry in {ledger} ({len(missing)} of {len(utterances)} have none)"
         )

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from voxveil.tracking.store import resolve_store
 
     if args.out is not None and args.out.suffix not in (".md", ".json"):
-        raise InputError(f"--out {args.out}: must end in .md or .json")
+        raise InputError(f"--out must end in .md or .json, got {args.out}")
     chosen = {"MLFLOW_TRACKING_URI": args.tracking_uri} if args.tracking_uri else {}
     store = resolve_store({**os.environ, **chosen})
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from voxveil.cli.actions import add_action, add_actions, add_params
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.corpus.source import Clip
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Check recordings, unpack a prepared split, download LibriSpeech, or write the embedded corpus."
 
@@ -27,45 +28,40 @@ EPILOG = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil corpus``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    check = actions.add_parser("check", help="one line per file that cannot be used, and a summary")
+    actions = add_actions(parser)
+    check = add_action(actions, "check", _check, "one line per file that cannot be used, and a summary")
     check.add_argument("folder", type=Path, metavar="DIR")
     check.add_argument("--verbose", action="store_true", help="also show the flags of usable files")
-    unpack = actions.add_parser("unpack", help="plain audio files and Kaldi tables of a prepared split")
+    unpack = add_action(actions, "unpack", _unpack, "plain audio files and Kaldi tables of a prepared split")
     unpack.add_argument("split", type=Path, metavar="SPLIT_DIR")
     unpack.add_argument("out", type=Path, metavar="OUT")
-    fetch = actions.add_parser("fetch", help="download LibriSpeech subsets; goes on after a stop")
+    fetch = add_action(actions, "fetch", _fetch, "download LibriSpeech subsets; goes on after a stop")
     fetch.add_argument("out", type=Path, metavar="OUT")
     fetch.add_argument("subsets", nargs="+", metavar="SUBSET", help="e.g. dev-clean train-clean-100")
     fetch.add_argument("--url", help="another place that holds SUBSET.tar.gz (a mirror)")
-    speak = actions.add_parser("speak", help="write the embedded corpus in LibriSpeech layout")
+    speak = add_action(actions, "speak", _speak, "write the embedded corpus in LibriSpeech layout")
     speak.add_argument("out", type=Path, metavar="OUT")
-    speak.add_argument("--params", type=Path, default=Path("params.yaml"), help="params file (%(default)s)")
+    add_params(speak)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action; ``check`` returns 1 if any file cannot be used."""
-    if args.action == "check":
-        return _check(args.folder, args.verbose)
-    if args.action == "unpack":
-        from voxveil.corpus.unpacking import unpack_split
+def _unpack(args: argparse.Namespace) -> int:
+    from voxveil.corpus.unpacking import unpack_split
 
-        print(f"{args.out}: {unpack_split(args.split, args.out)} utterances")
-        return 0
-    if args.action == "fetch":
-        return _fetch(args.out, args.subsets, args.url)
-    return _speak(args.out, args.params)
+    print(f"{args.out}: {unpack_split(args.split, args.out)} utterances")
+    return 0
 
 
-def _check(folder: Path, verbose: bool) -> int:
+def _check(args: argparse.Namespace) -> int:
+    """Print one line per file that cannot be used, and a summary; 1 if there is such a file."""
     from voxveil.corpus.source import audio_files, check_file
     from voxveil.runtime.terminal import Progress
 
+    folder: Path = args.folder
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     paths = list(audio_files(folder))
     if not paths:
-        raise InputError(f"{folder}: no audio files")
+        raise InputError(f"{folder}: has no audio files")
     progress = Progress("corpus check", len(paths), "file")
     flags: Counter[str] = Counter()
     refused, seconds = 0, 0.0
@@ -77,7 +73,7 @@ def _check(folder: Path, verbose: bool) -> int:
         else:
             flags.update(finding.flags)
             seconds += finding.seconds
-            if verbose and finding.flags:
+            if args.verbose and finding.flags:
                 print(f"{path}: usable; {', '.join(finding.flags)}")
         progress.update(done)
     seen = "".join(f", {count} {flag}" for flag, count in sorted(flags.items()))
@@ -85,16 +81,16 @@ def _check(folder: Path, verbose: bool) -> int:
     return 1 if refused else 0
 
 
-def _fetch(out: Path, subsets: list[str], url: str | None) -> int:
+def _fetch(args: argparse.Namespace) -> int:
     from voxveil.corpus.download import LIBRISPEECH_MD5, LIBRISPEECH_URL, fetch_subset
 
-    for name in subsets:
+    for name in args.subsets:
         if name not in LIBRISPEECH_MD5:
-            raise InputError(f"no LibriSpeech subset {name!r}; subsets: {', '.join(LIBRISPEECH_MD5)}")
-    for name in subsets:
+            raise InputError(f"SUBSET must be one of {', '.join(LIBRISPEECH_MD5)}, got {name!r}")
+    for name in args.subsets:
         report = _megabytes(f"corpus fetch {name}")
-        new = fetch_subset(name, out, url=(url or LIBRISPEECH_URL).rstrip("/"), report=report)
-        print(f"{out / name}: {'complete' if new else 'is there already'}")
+        new = fetch_subset(name, args.out, url=(args.url or LIBRISPEECH_URL).rstrip("/"), report=report)
+        print(f"{args.out / name}: {'complete' if new else 'is there already'}")
     return 0
 
 
@@ -111,7 +107,7 @@ def _megabytes(name: str) -> Callable[[int, int], None]:
     return report
 
 
-def _speak(out: Path, params_path: Path) -> int:
+def _speak(args: argparse.Namespace) -> int:
     from voxveil.audio.files import encode_flac
     from voxveil.config import load_params
     from voxveil.corpus.embedded import EmbeddedSource
@@ -120,12 +116,13 @@ def _speak(out: Path, params_path: Path) -> int:
     from voxveil.runtime.atomic import whole_directory
     from voxveil.runtime.terminal import Progress
 
-    params = load_params(params_path)
+    out: Path = args.out
+    params = load_params(args.params)
     source = open_source(params.prepare, params.base.seed)
     if not isinstance(source, EmbeddedSource):
-        raise InputError(f"{params_path}: prepare.source must be {EMBEDDED!r}, got {params.prepare.source!r}")
+        raise InputError(f"{args.params}: prepare.source must be {EMBEDDED!r}, got {params.prepare.source!r}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: is there already; give a new folder")
+        raise InputError(f"{out}: exists and is not an empty folder; name a new one")
     progress = Progress("corpus speak", len(source.clips), "utterance")
     with whole_directory(out) as folder:
 

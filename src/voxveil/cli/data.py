@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from voxveil.cli.actions import add_action, add_actions
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.datasets.face import Face
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Register, list, compare, fetch and forget versions of datasets."
 
@@ -75,18 +76,22 @@ An id may be another person's in another dataset: --dataset NAME looks at that o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil data``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = add_actions(parser)
 
-    def action(name: str, help_line: str) -> argparse.ArgumentParser:
-        return actions.add_parser(
+    def action(
+        name: str, run: Callable[[argparse.Namespace], int], help_line: str
+    ) -> argparse.ArgumentParser:
+        return add_action(
+            actions,
             name,
-            help=help_line,
+            run,
+            help_line,
             description=f"{help_line[0].upper()}{help_line[1:]}.",
             epilog=_EXAMPLES[name],
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
-    init = action("init", "make an S3 folder the default place of the data, and check it")
+    init = action("init", _init, "make an S3 folder the default place of the data, and check it")
     init.add_argument("--remote", required=True, metavar="s3://BUCKET/PREFIX")
     init.add_argument("--endpoint", default="", metavar="URL", help="S3 server; AWS unless told")
     init.add_argument("--region", default="", metavar="R")
@@ -101,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep unfinished uploads so long (%(default)s)",
     )
-    add = action("add", "register a corpus as the next version of a dataset")
+    add = action("add", _add, "register a corpus as the next version of a dataset")
     add.add_argument("name", metavar="NAME")
     add.add_argument("folder", type=Path, nargs="?", metavar="DIR")
     add.add_argument("--url", metavar="URL", help="a LibriSpeech archive, SUBSET.tar.gz, instead of DIR")
@@ -112,19 +117,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--public", action="store_true", help="speech anybody may hear (a new dataset's default)"
     )
     add.add_argument("--shards", action="store_true", help="store as tar shards, however few files")
-    listing = action("list", "show the versions of datasets")
+    listing = action("list", _list, "show the versions of datasets")
     listing.add_argument("names", nargs="*", metavar="NAME")
     listing.add_argument("--rev", metavar="REV", help="only what this revision holds")
-    diff = action("diff", "show what changed between two versions of a dataset")
+    diff = action("diff", _diff, "show what changed between two versions of a dataset")
     diff.add_argument("name", metavar="NAME")
     diff.add_argument("before", metavar="A")
     diff.add_argument("after", metavar="B")
-    get = action("get", "fetch one version of a dataset, without a clone")
+    get = action("get", _get, "fetch one version of a dataset, without a clone")
     get.add_argument("name", metavar="NAME")
     get.add_argument("--rev", required=True, metavar="REV")
     get.add_argument("--out", required=True, type=Path, metavar="DIR")
     get.add_argument("--repo", metavar="URL_OR_PATH", help="Git repository (the current one)")
-    forget = action("forget", "show where a speaker is, and take them out")
+    forget = action("forget", _forget, "show where a speaker is, and take them out")
     forget.add_argument("speaker", metavar="SPEAKER")
     forget.add_argument("--dataset", action="append", default=[], metavar="NAME", help="only this dataset")
     what = forget.add_mutually_exclusive_group()
@@ -134,21 +139,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         subcommand.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    actions: dict[str, Callable[[argparse.Namespace], int]] = {
-        "init": _init,
-        "add": _add,
-        "list": _list,
-        "diff": _diff,
-        "get": _get,
-        "forget": _forget,
-    }
-    return actions[args.action](args)
-
-
 def _init(args: argparse.Namespace) -> int:
-    from voxveil.datasets.place import find_root
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.remote import Settings, set_up
 
     settings = Settings(
@@ -162,45 +154,46 @@ def _init(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> int:
     from voxveil.datasets.adding import add_dataset
-    from voxveil.datasets.place import Place, find_root
+    from voxveil.datasets.dataset import Dataset, find_root
 
     root = find_root()
     public = False if args.private else True if args.public else None
     if args.url is not None:
-        from voxveil.datasets.importing import import_dataset
+        from voxveil.datasets.adding import import_dataset
 
         if args.folder is not None or args.md5 is None:
-            raise InputError("data add: --url takes the place of DIR and needs --md5 HEX")
+            raise InputError("data add: --url URL needs --md5 HEX and no DIR")
         face = import_dataset(
             root, args.name, args.url, args.md5, public=public, shards=args.shards, reports=_report
         )
         more = [f"data/{args.name}.tar.gz.dvc"]
     elif args.folder is None or args.md5 is not None:
-        raise InputError("data add: needs DIR, or --url URL with --md5 HEX")
+        raise InputError("data add: needs either DIR, or --url URL with --md5 HEX")
     else:
         face = add_dataset(root, args.name, args.folder, public=public, shards=args.shards, reports=_report)
         more = []
     print(_line(face))
-    _next(" ".join((*Place(root, args.name).in_git, *more)), f"Dataset {args.name}")
+    _next(" ".join((*Dataset(root, args.name).in_git, *more)), f"Dataset {args.name}")
     if not face.public:
         print(f"private: data/{args.name}.manifest.tsv goes into Git; its ids must be pseudonyms")
     return 0
 
 
 def _list(args: argparse.Namespace) -> int:
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.history import all_versions, uncommitted, versions_at
     from voxveil.datasets.listing import print_json, print_table
-    from voxveil.datasets.place import find_root
 
     root = find_root()
     if args.rev is None:
         versions = all_versions(root, args.names)
     else:
-        versions = [each for each in versions_at(root, args.rev) if not args.names or each.name in args.names]
+        versions = versions_at(root, args.rev)
+        versions = [version for version in versions if not args.names or version.name in args.names]
     missing = sorted(set(args.names) - {version.name for version in versions})
     if missing:
         raise InputError(
-            f"no version of dataset {missing[0]} {'at ' + args.rev if args.rev else 'in history'}"
+            f"dataset {missing[0]}: has no version {'at ' + args.rev if args.rev else 'in the Git history'}"
         )
     (print_json if args.json else print_table)(versions)
     if not args.json and args.rev is None:
@@ -211,9 +204,9 @@ def _list(args: argparse.Namespace) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     from voxveil.datasets.changes import compare
+    from voxveil.datasets.dataset import check_name, find_root
     from voxveil.datasets.history import rows_at
     from voxveil.datasets.listing import print_changes
-    from voxveil.datasets.place import check_name, find_root
     from voxveil.runtime.atomic import dump_json
 
     root, name = find_root(), check_name(args.name)
@@ -226,18 +219,18 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _get(args: argparse.Namespace) -> int:
-    from voxveil.datasets.getting import get_dataset
-    from voxveil.datasets.place import find_root
+    from voxveil.datasets.dataset import find_root
+    from voxveil.datasets.getting import get_version
 
     repository = args.repo or str(find_root())
-    face = get_dataset(repository, args.name, args.rev, args.out, report=_silent)
+    face, _ = get_version(repository, args.name, args.rev, args.out)
     print(f"{args.out}: {_line(face)}")
     return 0
 
 
 def _forget(args: argparse.Namespace) -> int:
+    from voxveil.datasets.dataset import find_root
     from voxveil.datasets.everywhere import find_everywhere
-    from voxveil.datasets.place import find_root
     from voxveil.datasets.withdrawal import clean_up, print_everywhere, withdraw
 
     root = find_root()
@@ -269,7 +262,3 @@ def _report(total: int) -> Callable[[int], None]:
     from voxveil.runtime.terminal import Progress
 
     return Progress("data", total, "utterance").update
-
-
-def _silent(_: int) -> None:
-    """Report to nobody."""

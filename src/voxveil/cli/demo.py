@@ -45,21 +45,21 @@ def run(args: argparse.Namespace) -> int:
 def _checkout() -> Path:
     found = ask_git(Path.cwd(), "rev-parse", "--show-toplevel")
     if found.status == NOT_INSTALLED:
-        raise InputError("git is needed by DVC; install it first")
+        raise InputError("git is not installed; DVC needs it")
     if found.status:
         raise InputError(
-            f"{Path.cwd()}: not a git checkout; DVC needs one ('git clone', not an unpacked archive)"
+            f"{Path.cwd()}: is not a Git checkout, which DVC needs; use 'git clone', not an unpacked archive"
         )
     root = Path(found.line)
     if not (root / "dvc.yaml").is_file():
-        raise InputError(f"{root}: no dvc.yaml; run the demo from a checkout of voxveil")
+        raise InputError(f"{root}: has no dvc.yaml; run the demo in a checkout of voxveil")
     return root
 
 
 def _params(root: Path, scale: str) -> Params:
     """Compose the scale, unless params.yaml was edited: then it is used as it is."""
     path = root / "params.yaml"
-    if was_edited(root):
+    if was_edited(root, or_set=True):
         print(
             "params.yaml was edited; it is used as it is"
             f" ('voxveil params use {scale} --force' would replace it)"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from pathlib import Path
 
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.cli.actions import require_least
+from voxveil.runtime.errors import InputError, import_extra
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
@@ -67,17 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, evaluate, write, print."""
+    from voxveil.metrics.catalogue import format_result
+    from voxveil.metrics.disclosure import format_speakers, speaker_table
     from voxveil.metrics.evaluation import read_evaluation
-    from voxveil.metrics.result_table import format_result
-    from voxveil.metrics.speakers import format_speakers, speaker_table
     from voxveil.metrics.suite import SuiteOptions, evaluate_scores
     from voxveil.runtime.atomic import write_json, write_text
 
-    if args.replicates < 0:
-        raise InputError(f"--replicates is {args.replicates}; it must be 0 or more")
+    require_least(args, replicates=0)
     for wanted, package, extra in ((args.plots, "matplotlib", "plots"), (args.mlflow, "mlflow", "mlflow")):
-        if wanted and importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, extra)
+        if wanted:
+            import_extra(package, extra)
     options = SuiteOptions(args.scores_are_llr, args.pav_rule, args.replicates, args.seed)
     found = read_evaluation(
         args.scores,

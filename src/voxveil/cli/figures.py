@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from voxveil.metrics.data import RankSet, ScoreSet
 
-__all__ = ["EPILOG", "FIGURES", "HELP", "add_arguments", "run", "score_figures"]
+__all__ = ["EPILOG", "HELP", "add_arguments", "run", "score_figures"]
 
 HELP = "Draw the figures that explain the metrics; with --scores, one's own scores in the same form."
 
@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def score_figures(scores: ScoreSet, ranks: RankSet | None) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) of everything that can be drawn of an attack."""
     from voxveil.metrics import plots
+    from voxveil.metrics.disclosure import speaker_table
     from voxveil.metrics.pav import pav
     from voxveil.metrics.population import population_curve
     from voxveil.metrics.ranks import rank_inputs
-    from voxveil.metrics.speakers import speaker_table
 
     table = scores.table()
     yield "scores", plots.score_figure(table)
@@ -69,20 +69,16 @@ def score_figures(scores: ScoreSet, ranks: RankSet | None) -> Iterator[tuple[str
 
 def run(args: argparse.Namespace) -> int:
     """Draw the figures asked for."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
-    from voxveil.metrics import paper_figures
+    import_extra("matplotlib", "plots")
+    from voxveil.metrics import plots
     from voxveil.metrics.evaluation import read_evaluation
-    from voxveil.metrics.plots import save_figure
 
     wanted = list(dict.fromkeys(args.names))
     of_scores = [name for name in wanted if name not in _EXAMPLES]
     drawn: dict[str, Figure] = {}
     if of_scores:
         if args.scores is None:
-            raise InputError(f"figure {of_scores[0]} is of a score file; --scores names it")
+            raise InputError(f"figure {of_scores[0]}: needs a score file; give --scores FILE")
         found = read_evaluation(args.scores, args.trials, rank=args.rank, allow_repeats=args.allow_repeats)
         missing = [name for name in of_scores if name in _OF_RANKS]
         if missing and found.ranks is None:
@@ -91,11 +87,11 @@ def run(args: argparse.Namespace) -> int:
             (name, figure) for name, figure in score_figures(found.scores, found.ranks) if name in of_scores
         )
     if "same-mean" in wanted:
-        drawn["same-mean"] = paper_figures.same_mean_figure(seed=args.seed)
+        drawn["same-mean"] = plots.same_mean_figure(seed=args.seed)
     if "pav" in wanted:
-        drawn["pav"] = paper_figures.pav_examples_figure()
+        drawn["pav"] = plots.pav_examples_figure()
     for name in wanted:
         path = args.out / f"{name}.{args.format}"
-        save_figure(drawn[name], path)
+        plots.save_figure(drawn[name], path)
         print(path)
     return 0

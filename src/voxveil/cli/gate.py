@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from voxveil.cli.actions import add_params
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from voxveil.results.comparison.run_results import RunResults
     from voxveil.results.gate.evidence import Evidence
 
-__all__ = ["EPILOG", "HELP", "KEPT", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 
 #: Exit status of a decision against the candidate.
 KEPT = 4
@@ -42,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{role}-system", default="", metavar="NAME", help="its system (default: as --system)"
         )
-    parser.add_argument(
-        "--params",
-        type=Path,
-        default=Path("params.yaml"),
-        metavar="FILE",
-        help="margins and bars (%(default)s)",
-    )
+    add_params(parser, "margins and bars (%(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the decision as JSON")
 
 
@@ -58,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     from voxveil.config import load_params
     from voxveil.results.gate.decision import decide, gated_attacks
-    from voxveil.results.gate.losses import losses_or_reason
+    from voxveil.results.gate.evidence import losses_or_reason
     from voxveil.runtime.atomic import write_json
     from voxveil.runtime.project import project_root
     from voxveil.tracking.find_runs import find_run
@@ -74,19 +69,18 @@ def run(args: argparse.Namespace) -> int:
         run_ = find_run(args.candidate, store, root, Path(scratch))
         reference, champion = found(args.reference), found(args.champion)
         candidate = _evidence(run_, args.system)
-        if candidate is None:
-            raise InputError(f"{run_.label}: has no system {args.system!r}; it has: {_systems(run_)}")
+        originals = [str(summary["system"]) for summary in run_.systems if summary.get("kind") == "original"]
         names = {role: getattr(args, f"{role}_system") or args.system for role in ("reference", "champion")}
         attacks = gated_attacks(candidate, rules)
         decision = decide(
             candidate,
             rules,
-            reference=_required(reference, names["reference"]),
-            champion=_required(champion, names["champion"]),
+            reference=_evidence(reference, names["reference"]) if reference else None,
+            champion=_evidence(champion, names["champion"]) if champion else None,
             losses=losses_or_reason(
                 _scores(reference, names["reference"]), _scores(run_, args.system), attacks, rules.replicates
             ),
-            original=_original(run_),
+            original=_evidence(run_, originals[0]) if originals else None,
         )
     for finding in decision.findings:
         print(f"{'passed' if finding.passed else 'FAILED'}  {finding.text}")
@@ -96,35 +90,18 @@ def run(args: argparse.Namespace) -> int:
     return 0 if decision.promote else KEPT
 
 
-def _summaries(run_: RunResults) -> Mapping[str, Mapping[str, object]]:
-    return {str(summary["system"]): summary for summary in run_.systems}
+def _evidence(run_: RunResults, system: str) -> Evidence:
+    """Return the measurements of a system of a run.
 
-
-def _systems(run_: RunResults) -> str:
-    return ", ".join(sorted(_summaries(run_)))
-
-
-def _evidence(run_: RunResults, system: str) -> Evidence | None:
+    Raises:
+        InputError: The run has no such system.
+    """
     from voxveil.results.gate.evidence import read_evidence
 
-    summaries = _summaries(run_)
-    return read_evidence(summaries[system], f"{system} of {run_.label}") if system in summaries else None
-
-
-def _required(run_: RunResults | None, system: str) -> Evidence | None:
-    if run_ is None:
-        return None
-    found = _evidence(run_, system)
-    if found is None:
-        raise InputError(f"{run_.label}: has no system {system!r}; it has: {_systems(run_)}")
-    return found
-
-
-def _original(run_: RunResults) -> Evidence | None:
-    for name, summary in _summaries(run_).items():
-        if summary.get("kind") == "original":
-            return _evidence(run_, name)
-    return None
+    summaries: dict[str, Mapping[str, object]] = {str(summary["system"]): summary for summary in run_.systems}
+    if system not in summaries:
+        raise InputError(f"{run_.label}: has no system {system!r}; it has: {', '.join(sorted(summaries))}")
+    return read_evidence(summaries[system], f"{system} of {run_.label}")
 
 
 def _scores(run_: RunResults | None, system: str) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from voxveil.privacy.gathered import gathered_fault
 from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
-from voxveil.privacy.totals import speaker_totals, utterance_totals
+from voxveil.privacy.totals import SpeakerTotal, UtteranceTotal, speaker_totals, utterance_totals
 from voxveil.privacy.zcdp import DELTA, approximate
 from voxveil.runtime.atomic import dump_json
 from voxveil.runtime.errors import InputError, PrivacyError
@@ -81,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
     register = open_register(args.register)
     exists = register.exists()
     if args.register is not None and not exists:
-        raise InputError(f"register {register.location}: does not exist; --register names an existing one")
+        raise InputError(f"register {register.location}: does not exist; --register must name one that does")
     if args.action == "verify" and not exists:
-        raise InputError(f"register {register.location}: no register yet; the first release makes it")
+        raise InputError(f"register {register.location}: does not exist yet; the first release makes it")
     releases = registered(register)
     if args.action == "verify":
         return _verify(releases, args.paths, register.location)
@@ -107,6 +107,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+#: Fields of a total by the heading of their column.
+_SPEAKER_COLUMNS = {
+    "speaker": "speaker",
+    "utterances": "utterances",
+    "releases": "releases",
+    "epsilon": "epsilon",
+    "worst utterance": "worst",
+}
+_UTTERANCE_COLUMNS = {
+    "utterance": "inputs",
+    "speaker": "speakers",
+    "releases": "releases",
+    "epsilon": "epsilon",
+}
 _SHOWN = ("time", "release", "purpose", "system", "inputs", "redrawn", "epsilon_max", "mechanisms")
 
 
@@ -115,10 +129,9 @@ def _show(releases: Sequence[Release], delta: float | None) -> dict[str, Any]:
 
 
 def _print_releases(releases: Sequence[dict[str, Any]], more: list[str]) -> None:
-    rows = [{**item, "epsilon_max": _pure(item, "epsilon_max", "rho_max")} for item in releases]
-    concentrated = any(row["rho_max"] is not None for row in rows)
+    concentrated = any(item["rho_max"] is not None for item in releases)
     header = [*_SHOWN, *(["rho_max"] if concentrated else []), *more]
-    _print_table(header, [["-" if row[name] is None else row[name] for name in header] for row in rows])
+    _print_table({name: name for name in header}, releases)
 
 
 def _release(release: Release, delta: float | None) -> dict[str, Any]:
@@ -150,18 +163,18 @@ def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | N
         utterances = [total for total in utterances if speaker in total.speakers]
         speakers = [total for total in speakers if total.speaker == speaker]
         if not speakers:
-            raise InputError(f"--speaker {speaker}: nothing of this speaker is in the register")
+            raise InputError(f"--speaker {speaker}: the register has no release of this speaker")
     if utterance is not None:
         utterances = [total for total in utterances if utterance in (*total.inputs, total.sha256)]
         owners = {owner for total in utterances for owner in total.speakers}
         speakers = [total for total in speakers if total.speaker in owners]
         if not utterances:
-            raise InputError(f"--utterance {utterance}: not in the register")
+            raise InputError(f"--utterance {utterance}: the register has no release of this name or SHA-256")
     return {
         "unit": "nat; per utterance and, as a group of utterances, per speaker",
         "releases": len({release.id for release in releases}),
-        "speakers": [_numbers(_with_delta(asdict(total))) for total in speakers],
-        "utterances": [_numbers(_with_delta(asdict(total))) for total in utterances],
+        "speakers": [_total(total) for total in speakers],
+        "utterances": [_total(total) for total in utterances],
         "delta": DELTA,
         "unattributed": sum(1 for total in utterances if not total.speakers),
         "zcdp": sum(1 for total in utterances if total.rho is not None),
@@ -170,9 +183,9 @@ def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | N
     }
 
 
-def _with_delta(total: dict[str, Any]) -> dict[str, Any]:
-    rho = total["rho"]
-    return {**total, "epsilon_delta": None if rho is None else approximate(rho)}
+def _total(total: SpeakerTotal | UtteranceTotal) -> dict[str, Any]:
+    delta = None if total.rho is None else approximate(total.rho)
+    return {name: _number(value) for name, value in {**asdict(total), "epsilon_delta": delta}.items()}
 
 
 def _pure(item: dict[str, Any], name: str, rho: str = "rho") -> Any:
@@ -188,44 +201,14 @@ def _largest(items: Sequence[dict[str, Any]]) -> str:
     return f"{_text(max(found, default=0.0))} nat"
 
 
-def _concentrated(item: dict[str, Any], columns: Sequence[str]) -> list[Any]:
-    """Return the cells of the zCDP columns, which only a total with Gaussian noise in it fills."""
-    return [("-" if item[name] is None else item[name]) for name in ("rho", "epsilon_delta")][: len(columns)]
-
-
 def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
     totals = (*content["speakers"], *content["utterances"])
     concentrated = any(item["rho"] is not None for item in totals)
-    columns = ("zCDP rho", f"epsilon at delta {DELTA:g}") if concentrated else ()
+    more = {"zCDP rho": "rho", f"epsilon at delta {DELTA:g}": "epsilon_delta"} if concentrated else {}
     if content["speakers"]:
-        _print_table(
-            ("speaker", "utterances", "releases", "epsilon", "worst utterance", *columns),
-            [
-                [
-                    item["speaker"],
-                    item["utterances"],
-                    item["releases"],
-                    _pure(item, "epsilon"),
-                    _pure(item, "worst"),
-                    *_concentrated(item, columns),
-                ]
-                for item in content["speakers"]
-            ],
-        )
+        _print_table({**_SPEAKER_COLUMNS, **more}, content["speakers"])
         print()
-    _print_table(
-        ("utterance", "speaker", "releases", "epsilon", *columns),
-        [
-            [
-                ", ".join(item["inputs"]),
-                ", ".join(item["speakers"]) or "unknown",
-                item["releases"],
-                _pure(item, "epsilon"),
-                *_concentrated(item, columns),
-            ]
-            for item in content["utterances"]
-        ],
-    )
+    _print_table({**_UTTERANCE_COLUMNS, **more}, content["utterances"])
     scope = f"purpose {purpose}" if purpose else "all purposes"
     print(
         f"\n{content['releases']} releases ({scope}); largest utterance total"
@@ -267,12 +250,8 @@ def _ledger_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.rglob("ledger.json")) + sorted(path.rglob("ledger-*.json"))
     if not files:
-        raise InputError(f"{path}: no ledger.json there")
+        raise InputError(f"{path}: must be a ledger file or a folder with ledger.json or ledger-*.json")
     return files
-
-
-def _numbers(content: dict[str, Any]) -> dict[str, Any]:
-    return {name: _number(value) for name, value in content.items()}
 
 
 def _number(value: Any) -> Any:
@@ -285,6 +264,17 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    cells = [list(header), *([_text(value) for value in row] for row in rows)]
+def _cell(item: dict[str, Any], name: str) -> str:
+    value = item[name]
+    if name in ("epsilon", "worst"):
+        return _text(_pure(item, name))
+    if name == "epsilon_max":
+        return _text(_pure(item, name, "rho_max"))
+    if isinstance(value, tuple):
+        return ", ".join(value) or "unknown"
+    return "-" if value is None else _text(value)
+
+
+def _print_table(columns: Mapping[str, str], items: Sequence[dict[str, Any]]) -> None:
+    cells = [list(columns), *([_cell(item, name) for name in columns.values()] for item in items)]
     print("\n".join(align_columns(cells)))

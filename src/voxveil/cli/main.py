@@ -103,7 +103,9 @@ def _dispatch(arguments: list[str]) -> int:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_arguments(sub)
-        sub.set_defaults(run=command.run)
+        if hasattr(command, "run"):
+            # A command with actions has a ``run`` for each of them instead.
+            sub.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     return int(options.run(options))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from voxveil.cli.actions import add_action, add_actions
 from voxveil.pretrained.architectures import ARCHITECTURES
 from voxveil.runtime.errors import InputError
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Register and fetch models (MLflow holds a pointer and a checksum), and import pretrained ones."
 
@@ -29,19 +30,22 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil model``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    register = actions.add_parser("register", help="make a version of a registered model")
+    actions = add_actions(parser)
+    register = add_action(actions, "register", _register, "make a version of a registered model")
     register.add_argument("folder", type=Path, metavar="DIR", help="model bundle")
     register.add_argument("--name", required=True, metavar="N", help="registered model")
     register.add_argument("--alias", default="", metavar="A", help="move this alias to it, e.g. champion")
     register.add_argument(
         "--to", default="", metavar="s3://BUCKET/PREFIX", help="upload the bytes (default: they are in DVC)"
     )
-    fetch = actions.add_parser("fetch", help="bring a model into the cache and print its folder")
+    fetch = add_action(actions, "fetch", _fetch, "bring a model into the cache and print its folder")
     fetch.add_argument("model", metavar="MODEL", help="s3://BUCKET/PREFIX, models:/NAME@ALIAS or a folder")
     fetch.add_argument("--system", help="which bundle, where there are several")
-    imported = actions.add_parser(
-        "import", help="convert a pretrained model once into a folder with licence, source and digests"
+    imported = add_action(
+        actions,
+        "import",
+        _import,
+        "convert a pretrained model once into a folder with licence, source and digests",
     )
     imported.add_argument(
         "sources",
@@ -64,19 +68,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE=HEX",
         help="digest that an original file must have; may be repeated",
     )
-    shown = actions.add_parser("show", help="check an imported model and print what it is")
+    shown = add_action(actions, "show", _show, "check an imported model and print what it is")
     shown.add_argument("folder", type=Path, metavar="DIR", help="folder of an imported model")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    if args.action == "fetch":
-        from voxveil.tracking.models.fetching import locate_model
+def _fetch(args: argparse.Namespace) -> int:
+    from voxveil.tracking.models.fetching import locate_model
 
-        print(locate_model(args.model, args.system))
-        return 0
-    if args.action in ("import", "show"):
-        return _run_pretrained(args)
+    print(locate_model(args.model, args.system))
+    return 0
+
+
+def _register(args: argparse.Namespace) -> int:
     from voxveil.anonymize.bundle import read_bundle
     from voxveil.runtime.s3 import S3Uri
     from voxveil.tracking.models.registering import register_model
@@ -92,24 +95,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_pretrained(args: argparse.Namespace) -> int:
+def _import(args: argparse.Namespace) -> int:
+    from voxveil.pretrained.importing import import_model
+
+    if args.out.exists():
+        raise InputError(f"--out {args.out}: exists already; name a new folder")
+    digests = _digests(args.sha256)
+    import_model(args.sources, args.architecture, args.out, licence=args.licence, digests=digests)
+    args.folder = args.out
+    return _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
     from voxveil.pretrained.folder import read_model
 
-    if args.action == "show":
-        model = read_model(args.folder)
-    else:
-        from voxveil.pretrained.importing import import_model
-
-        if args.out.exists():
-            raise InputError(f"--out {args.out}: exists already; name a new folder")
-        model = import_model(
-            args.sources, args.architecture, args.out, licence=args.licence, digests=_digests(args.sha256)
-        )
-    for name, value in {
-        "kind": model.kind,
-        **model.facts(),
-        "sample rate": f"{model.sample_rate} Hz",
-    }.items():
+    model = read_model(args.folder)
+    facts = {"kind": model.kind, **model.facts(), "sample rate": f"{model.sample_rate} Hz"}
+    for name, value in facts.items():
         print(f"{name}: {value}")
     for name, digest in model.origin.items():
         print(f"from {name}: SHA-256 {digest}")

@@ -21,9 +21,10 @@ EPILOG = """examples:
   voxveil params use quickstart
   voxveil params use librispeech-mini --set prepare.source=/data/LibriSpeech
   voxveil params check
-  voxveil params upgrade            # of an older version: keeps your values, adds what is new
+  voxveil params upgrade            # a file of an older version: keeps your values, adds what is new
   voxveil params set train_pitch.steps=500 report.title=mine
   voxveil params explain train_pitch.steps
+  voxveil params explain            # every knob: value now, where it comes from, default, meaning
   voxveil params list
 """
 
@@ -41,15 +42,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replace one value by its dotted path; may be given again",
     )
     use.add_argument("--force", action="store_true", help="replace a params.yaml that was edited")
-    upgrade = actions.add_parser("upgrade", help="add what is new to a params.yaml of an older version")
+    upgrade = actions.add_parser("upgrade", help="bring a params.yaml of an older version up to date")
     upgrade.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
     upgrade.add_argument("--check", action="store_true", help="show the difference only; 1 if there is one")
     check = actions.add_parser("check", help="check params.yaml")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
-    change = actions.add_parser("set", help="change values of params.yaml in place")
+    change = actions.add_parser("set", help="change or add values of params.yaml in place")
     change.add_argument("changes", nargs="+", metavar="KEY=VALUE", help="dotted path and value")
-    explain = actions.add_parser("explain", help="explain a section or a knob")
-    explain.add_argument("key", nargs="?", default="", metavar="KEY", help="dotted path; none: all sections")
+    explain = actions.add_parser("explain", help="list knobs: value now, its origin, default and meaning")
+    explain.add_argument(
+        "key",
+        nargs="?",
+        default="",
+        metavar="KEY",
+        help="dotted path of a section or a knob; none: all knobs",
+    )
     for one in (change, explain):
         one.add_argument("--file", type=Path, default=Path("params.yaml"), help="default: params.yaml")
     actions.add_parser("list", help="list the overlays")
@@ -66,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         write_text(args.file, text)
         print(f"{args.file}: set {', '.join(args.changes)}")
     elif args.action == "explain":
-        print(explanation(args.key, read_mapping(args.file) if args.file.is_file() else {}))
+        content = read_mapping(args.file) if args.file.is_file() else {}
+        print(explanation(args.key, content, args.file.name))
     elif args.action == "check":
         params = load_params(args.path)
         print(f"{args.path}: valid, scale {params.base.scale}, systems {', '.join(params.systems) or 'none'}")
@@ -80,7 +88,7 @@ def _upgrade(path: Path, check: bool) -> int:
     text = upgraded_text(path)
     changes = difference(path, text)
     if not changes:
-        print(f"{path}: has every parameter of this version; nothing to do")
+        print(f"{path}: is of this version; nothing to do")
         return 0
     print(changes, end="")
     if check:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from voxveil.cli.actions import add_action, add_actions, add_params
 from voxveil.research.probe import DRAWS
 from voxveil.runtime.errors import InputError
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+if TYPE_CHECKING:
+    from voxveil.kubeflow.pods import Images
+    from voxveil.kubeflow.server import Server
+    from voxveil.kubeflow.submitting import Order
+
+__all__ = ["EPILOG", "HELP", "add_arguments"]
+
+#: Runs that ``status`` shows.
+_SHOWN = 10
 
 HELP = "Compile the Kubeflow pipelines of this checkout; run, start, schedule, show, stop and fetch them."
 
@@ -37,12 +48,12 @@ brings them.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the actions of ``voxveil pipeline``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    compile_ = actions.add_parser("compile", help="write the pipeline as YAML")
+    actions = add_actions(parser)
+    compile_ = add_action(actions, "compile", _compile, "write the pipeline as YAML")
     compile_.add_argument(
         "--out", type=Path, metavar="FILE", help="where to write (default: standard output)"
     )
-    run_ = actions.add_parser("run", help="run the pipeline on this machine")
+    run_ = add_action(actions, "run", _run_local, "run the pipeline on this machine")
     run_.add_argument(
         "--local", action="store_true", help="on this machine (the only place this action knows)"
     )
@@ -67,20 +78,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument(
         "--root", type=Path, required=True, metavar="DIR", help="folder that gets one folder per task"
     )
-    submit = actions.add_parser("submit", help="start a run on the server KFP_ENDPOINT")
-    schedule = actions.add_parser("schedule", help="start runs at set times, one at a time")
+    submit = add_action(actions, "submit", _submit, "start a run on the server KFP_ENDPOINT")
+    schedule = add_action(actions, "schedule", _schedule, "start runs at set times, one at a time")
     schedule.add_argument(
         "--cron",
         metavar="EXPR",
         help="six fields: second minute hour day month weekday, in the cluster's time zone",
     )
     schedule.add_argument("--delete", action="store_true", help="delete the schedule --name instead")
-    status = actions.add_parser("status", help="show schedules and runs, or one run with its failed tasks")
+    status = add_action(
+        actions, "status", _status, "show schedules and runs, or one run with its failed tasks"
+    )
     status.add_argument("run_name", nargs="?", default="", metavar="RUN", help="id or name")
-    cancel = actions.add_parser("cancel", help="stop a run")
+    cancel = add_action(actions, "cancel", _cancel, "stop a run")
     cancel.add_argument("run_name", metavar="RUN", help="id or name")
-    _add_fetch(actions.add_parser("fetch", help="bring the results of a finished run into a folder"))
-    step = actions.add_parser("step", help="run one step of a pipeline; only a launcher calls this")
+    _add_fetch(add_action(actions, "fetch", _fetch, "bring the results of a finished run into a folder"))
+    step = add_action(actions, "step", _step, "run one step of a pipeline; only a launcher calls this")
     step.add_argument("step", metavar="NAME", help="step, e.g. gate")
     step.add_argument("--executor-input", required=True, metavar="JSON", help="Kubeflow's executor input")
     for action in (compile_, submit, schedule):
@@ -136,9 +149,7 @@ def _add_source(action: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a file of pipelines/ (%(default)s)",
     )
-    action.add_argument(
-        "--params", type=Path, default=Path("params.yaml"), metavar="FILE", help="params file (%(default)s)"
-    )
+    add_params(action)
     action.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="checkout that holds pipelines/ (.)"
     )
@@ -160,33 +171,15 @@ def _add_order(action: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action; 0 when it is done whole."""
-    if args.action == "compile":
-        return _compile(args)
-    if args.action == "run":
-        return _run_local(args)
-    if args.action == "step":
-        from voxveil.kubeflow.steps.running import run_step
-
-        return run_step(args.step, args.executor_input)
-    if args.action == "fetch":
-        return _fetch(args)
-    from voxveil.cli import pipeline_server
-
-    return pipeline_server.run(args)
-
-
 def _fetch(args: argparse.Namespace) -> int:
     from voxveil.kubeflow.fetching import fetch_results, finished_here, finished_on_server
-    from voxveil.kubeflow.server import Server, find_endpoint
 
     folder = Path(args.run_name)
     if folder.is_dir():
         run_ = finished_here(folder)
     else:
         try:
-            server = Server(find_endpoint())
+            server = _server()
         except InputError as error:
             raise InputError(f"{args.run_name}: no such folder here, and {error}") from None
         run_ = finished_on_server(server, args.experiment, args.run_name)
@@ -195,14 +188,20 @@ def _fetch(args: argparse.Namespace) -> int:
     return 0
 
 
-def _compile(args: argparse.Namespace) -> int:
+def _compiled(args: argparse.Namespace, images: Images) -> str:
+    """Return the pipeline that the arguments name, as YAML."""
     from voxveil.config import load_params
     from voxveil.kubeflow.compile import compile_pipeline, project_root
-    from voxveil.kubeflow.resources import load_images
+
+    params = load_params(args.params)
+    return compile_pipeline(project_root(args.project), params, images, args.pipeline, draws=args.draws)
+
+
+def _compile(args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.pods import load_images
     from voxveil.runtime.atomic import write_text
 
-    params, images = load_params(args.params), load_images(args.images)
-    text = compile_pipeline(project_root(args.project), params, images, args.pipeline, draws=args.draws)
+    text = _compiled(args, load_images(args.images))
     if args.out is None:
         print(text, end="")
     else:
@@ -211,19 +210,20 @@ def _compile(args: argparse.Namespace) -> int:
     return 0
 
 
+def _step(args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.steps.running import run_step
+
+    return run_step(args.step, args.executor_input)
+
+
 def _run_local(args: argparse.Namespace) -> int:
-    from voxveil.config import load_params
-    from voxveil.kubeflow.compile import compile_pipeline, project_root
     from voxveil.kubeflow.graph import read_arguments, read_pipeline
     from voxveil.kubeflow.local import run_pipeline
-    from voxveil.kubeflow.resources import Images
+    from voxveil.kubeflow.pods import Images
 
     if not args.local:
-        raise InputError("pipeline run: only --local is there; 'pipeline submit' starts a run on a cluster")
-    images = Images(args.cpu_image, args.gpu_image)
-    params = load_params(args.params)
-    text = compile_pipeline(project_root(args.project), params, images, args.pipeline, draws=args.draws)
-    pipeline = read_pipeline(text)
+        raise InputError("pipeline run: needs --local; 'pipeline submit' starts a run on a cluster")
+    pipeline = read_pipeline(_compiled(args, Images(args.cpu_image, args.gpu_image)))
 
     def report(line: str) -> None:
         print(line, flush=True)
@@ -238,3 +238,115 @@ def _run_local(args: argparse.Namespace) -> int:
     results = run_pipeline(pipeline, args.root, arguments=arguments, report=report, execute=execute)
     print(f"{len(results)} tasks done; one folder each in {args.root}")
     return 0
+
+
+def _server() -> Server:
+    from voxveil.kubeflow.server import Server, find_endpoint
+
+    return Server(find_endpoint())
+
+
+def _cancel(args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.submitting import cancel
+
+    run_id, active = cancel(_server(), args.experiment, args.run_name)
+    print(f"{run_id}: {'stopping' if active else 'had ended already'}")
+    return 0
+
+
+def _submit(args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.submitting import submit
+
+    server = _server()
+    order, images = _order(args)
+    run_id, started = submit(server, order, images)
+    print(f"{run_id}: {'started' if started else 'is active already'}; version {order.version}")
+    print(_address(server, run_id))
+    return 0
+
+
+def _schedule(args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.cron import check_cron
+    from voxveil.kubeflow.submitting import schedule, unschedule
+
+    if bool(args.cron) == args.delete:
+        raise InputError("pipeline schedule: needs either --cron EXPR, or --delete with --name NAME")
+    if args.delete and not args.name:
+        raise InputError("pipeline schedule --delete: needs --name NAME")
+    server = _server()
+    if args.delete:
+        count = unschedule(server, args.experiment, args.name)
+        if not count:
+            raise InputError(
+                f"--name {args.name}: experiment {args.experiment!r} has no schedule of this name"
+            )
+        print(f"{args.name}: {count} deleted; runs it started go on")
+        return 0
+    # What can be refused here is refused before anything is compiled or sent.
+    check_cron(args.cron)
+    order, images = _order(args)
+    schedule_id, what = schedule(server, order, images, args.cron)
+    print(f"{schedule_id}: {what}; version {order.version}, at {args.cron!r}, one run at a time")
+    return 0
+
+
+def _order(args: argparse.Namespace) -> tuple[Order, Images]:
+    from voxveil.kubeflow.graph import read_arguments, read_pipeline
+    from voxveil.kubeflow.pods import load_images
+    from voxveil.kubeflow.submitting import Order
+
+    images = load_images(args.images)
+    text = _compiled(args, images)
+    arguments = read_arguments(read_pipeline(text), args.set)
+    order = Order(text, args.experiment, args.name, arguments, args.pipeline_root, args.service_account)
+    return order, images
+
+
+def _status(args: argparse.Namespace) -> int:
+    server = _server()
+    if args.run_name:
+        return _one(server, args)
+    experiment = server.experiment_id(args.experiment, make=False)
+    if not experiment:
+        print(f"experiment {args.experiment!r}: nothing was ever started in it")
+        return 0
+    for schedule in server.schedules(experiment):
+        timed = schedule.trigger.cron_schedule if schedule.trigger else None
+        when = timed.cron if timed else "at fixed intervals"
+        print(f"schedule  {schedule.recurring_run_id}  {schedule.status}  {when}  {schedule.display_name}")
+    for run_ in server.runs(experiment, limit=_SHOWN):
+        print(f"run  {run_.run_id}  {run_.state}  {_time(run_.created_at)}  {run_.display_name}")
+    return 0
+
+
+def _one(server: Server, args: argparse.Namespace) -> int:
+    from voxveil.kubeflow.submitting import find_started
+
+    found = find_started(server, args.experiment, args.run_name)
+    ended = f", ended {_time(found.finished_at)}" if _time(found.finished_at) else ""
+    print(f"{found.run_id}  {found.state}  {found.display_name}: started {_time(found.created_at)}{ended}")
+    tasks = (found.run_details.task_details or []) if found.run_details else []
+    counts = Counter(task.state or "not started" for task in tasks)
+    if counts:
+        print("tasks: " + ", ".join(f"{number} {state}" for state, number in sorted(counts.items())))
+    for task in sorted(tasks, key=lambda task: str(task.display_name)):
+        if task.state == "FAILED":
+            print(f"failed: {task.display_name}: {_error(task)}")
+    if found.error:
+        print(f"error: {_error(found)}")
+    print(_address(server, found.run_id))
+    return 0
+
+
+def _error(item: Any) -> str:
+    text = " ".join(str(item.error.message or "").split()) if item.error else ""
+    return text or "see the log of its pod"
+
+
+def _time(moment: Any) -> str:
+    # Servers write the year 1 or 1970 for "not yet".
+    return "" if moment is None or moment.year < 2000 else f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _address(server: Server, run_id: str) -> str:
+    return f"{server.endpoint.url}/#/runs/details/{run_id}"

@@ -118,7 +118,7 @@ def _utility(args: argparse.Namespace) -> int:
 
 def _probe(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
-    from voxveil.research.probe.making import make_probe
+    from voxveil.research.probe.pipeline import make_probe
     from voxveil.runtime.done import require_done
 
     params = load_params(args.params)

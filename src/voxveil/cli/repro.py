@@ -22,7 +22,7 @@ def dvc_program() -> Path:
     """Return the ``dvc`` of this environment."""
     dvc = Path(sys.executable).with_name("dvc")
     if not dvc.is_file():
-        raise InputError(f"{dvc}: dvc is not installed here; it comes with: pip install 'voxveil[data]'")
+        raise InputError(f"{dvc}: does not exist; dvc comes with: pip install 'voxveil[data]'")
     return dvc
 
 
@@ -44,6 +44,6 @@ def reproduce(folder: Path, *targets: str) -> None:
     status = subprocess.run(command, cwd=folder, env=dvc_environment(), check=False).returncode
     if status:
         raise PipelineError(
-            f"'dvc repro' stopped with status {status}; the stage and its message stand above."
-            " Mend it and run the same command: finished stages are kept"
+            f"'dvc repro' failed with status {status}; the failed stage and its message are printed above."
+            " Correct it and run the same command again: finished stages are kept"
         )

@@ -181,7 +181,7 @@ def _use(project: Path, overlay: str, changes: list[str]) -> None:
     present = path.read_text(encoding="utf-8") if path.is_file() else ""
     if present.partition("\n")[2] == wanted.partition("\n")[2]:
         return
-    if present and was_edited(project):
+    if present and was_edited(project, or_set=True):
         options = "".join(f" --set {shlex.quote(change)}" for change in changes)
         raise InputError(
             f"{path}: was edited; run what it says ('dvc repro') and leave out --run, or replace it:"

@@ -7,13 +7,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from voxveil.cli.actions import add_action, add_actions
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.tracking.servers.local import Stack
     from voxveil.tracking.servers.settings import ServerSettings
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "PostgreSQL, S3 and MLflow on one machine without Docker, and the MLflow server of the image."
 
@@ -35,13 +36,13 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil stack``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = add_actions(parser)
     for name, text in (
         ("up", "start what does not run"),
         ("down", "stop everything; nothing is deleted"),
         ("status", "say what runs; 1 if anything does not"),
     ):
-        action = actions.add_parser(name, help=text)
+        action = add_action(actions, name, _local, text)
         action.add_argument("--data", type=Path, metavar="DIR", help="folder of the stack")
         if name == "up":
             for part in ("postgres", "s3", "mlflow"):
@@ -57,33 +58,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument(
                 "--host", action="append", default=[], metavar="NAME", help="name people call MLflow by"
             )
-    collect = actions.add_parser("gc", help="remove for good what was deleted in MLflow")
+    collect = add_action(actions, "gc", _collect, "remove for good what was deleted in MLflow")
     collect.add_argument("--older-than", default="30d", metavar="AGE", help="since deletion (%(default)s)")
     collect.add_argument("--run-ids", default="", metavar="ID,ID", help="only these runs")
-    actions.add_parser("serve", help="run the MLflow server in the foreground, set up by the environment")
-    migrate = actions.add_parser("migrate", help="prepare the database and end")
+    add_action(actions, "serve", _serve, "run the MLflow server in the foreground, set up by the environment")
+    migrate = add_action(actions, "migrate", _migrate, "prepare the database and end")
     migrate.add_argument(
         "--upgrade", action="store_true", help="upgrade an older schema: make a backup first"
     )
     for action in (collect, migrate):
         action.add_argument("--data", type=Path, metavar="DIR", help="folder of the stack")
-    actions.add_parser("probe", help="make a real call to MLFLOW_TRACKING_URI; 1 if it fails")
+    add_action(actions, "probe", _probe, "make a real call to MLFLOW_TRACKING_URI; 1 if it fails")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    if args.action == "serve":
-        from voxveil.tracking.servers.server import serve
+def _serve(args: argparse.Namespace) -> int:
+    from voxveil.tracking.servers.server import serve
 
-        serve(os.environ)
-        return 1
-    if args.action == "migrate":
-        return _migrate(args)
-    if args.action == "probe":
-        return _probe()
-    if args.action == "gc":
-        return _collect(args)
-    return _local(args)
+    serve(os.environ)
+    return 1
 
 
 def _migrate(args: argparse.Namespace) -> int:
@@ -97,7 +89,7 @@ def _migrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _probe() -> int:
+def _probe(args: argparse.Namespace) -> int:
     from voxveil.tracking.servers.server import probe
 
     address, user, password = _server()
@@ -129,8 +121,8 @@ def _described(args: argparse.Namespace) -> ServerSettings:
 
     if not os.environ.get("VOXVEIL_DB_HOST") and not os.environ.get("VOXVEIL_DB_HOST_FILE"):
         raise InputError(
-            f"{_folder(args)}: no stack there (--data DIR names another), and no variables describe a"
-            " server's database (VOXVEIL_DB_HOST)"
+            f"{_folder(args)}: holds no stack (--data DIR names another), and VOXVEIL_DB_HOST, the host of a"
+            " server's database, is not set"
         )
     return ServerSettings.from_environment(os.environ)
 
@@ -186,5 +178,5 @@ def _stack(args: argparse.Namespace) -> Stack | None:
 def _made(folder: Path) -> Path:
     """Return the folder of a stack that was started before."""
     if not (folder / "settings.json").is_file():
-        raise InputError(f"--data {folder}: no stack there; 'voxveil stack up' makes one")
+        raise InputError(f"--data {folder}: holds no stack; 'voxveil stack up' makes one")
     return folder

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from voxveil.cli.actions import add_params
 from voxveil.runtime.errors import InputError
 from voxveil.stages.registry import STAGES, stage_spec
 from voxveil.stages.run import run_stage
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil stage``."""
     parser.add_argument("name", metavar="NAME", help="stage, e.g. train-pitch")
     parser.add_argument("--key", default="", help="system or variant the stage runs for")
-    parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="params file (%(default)s)")
+    add_params(parser)
     parser.add_argument("--in", dest="inputs", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--out", dest="outputs", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument(
@@ -83,7 +84,7 @@ def pairs(values: Sequence[str], flag: str) -> dict[str, str]:
         if not equals or not name or not value:
             raise InputError(f"{flag} must be NAME=VALUE, got {text!r}")
         if name in result:
-            raise InputError(f"{flag} {name} was given twice")
+            raise InputError(f"{flag} {name} is given twice; once is allowed")
         result[name] = value
     return result
 
@@ -91,4 +92,4 @@ def pairs(values: Sequence[str], flag: str) -> dict[str, str]:
 def _refuse_placeholders(flag: str, values: Sequence[str]) -> None:
     for value in values:
         if value == "null" or value.rpartition("=")[2] == "null" or "{{" in value:
-            raise InputError(f"{flag}: got {value!r}, which is an unfilled placeholder, not a value")
+            raise InputError(f"{flag} must be a value, got the unfilled placeholder {value!r}")

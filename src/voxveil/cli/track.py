@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from voxveil.cli.actions import add_action, add_actions
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.config import Params
 
-__all__ = ["EPILOG", "HELP", "add_arguments", "run"]
+__all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = (
     "Publish finished results to MLflow (sending twice changes nothing), or find the runs of an experiment."
@@ -33,19 +34,14 @@ _METRICS, _REPORT = Path("outputs/evaluate"), Path("outputs/report")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil track``."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    sync = actions.add_parser("sync", help="publish outputs/evaluate and outputs/report")
+    actions = add_actions(parser)
+    sync = add_action(actions, "sync", _sync, "publish outputs/evaluate and outputs/report")
     sync.add_argument("--exp", default="", metavar="NAME", help="DVC experiment to publish, from the cache")
     sync.add_argument(
         "--root", type=Path, default=None, metavar="DIR", help="checkout (default: found upwards)"
     )
-    find = actions.add_parser("find", help="print the MLflow runs of a DVC experiment")
+    find = add_action(actions, "find", _find, "print the MLflow runs of a DVC experiment")
     find.add_argument("exp", metavar="EXP", help="DVC experiment (or run key)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    return _find(args.exp) if args.action == "find" else _sync(args)
 
 
 def _sync(args: argparse.Namespace) -> int:
@@ -76,31 +72,27 @@ def _sync(args: argparse.Namespace) -> int:
     return 0
 
 
-def _find(name: str) -> int:
+def _find(args: argparse.Namespace) -> int:
     """Print the results runs of an experiment with their systems and trainings."""
+    from voxveil.tracking.client import connect_to_read
     from voxveil.tracking.find_runs import experiment_runs, run_url
     from voxveil.tracking.mlflow_names import PREFIX
-    from voxveil.tracking.publish.link import used_by
-    from voxveil.tracking.reading import connect_to_read
+    from voxveil.tracking.publish.send import used_by
     from voxveil.tracking.store import resolve_store
 
-    store = resolve_store()
+    name, store = args.exp, resolve_store()
     tracker = connect_to_read(store, f"experiment {name}: not found")
     parents = experiment_runs(tracker, name)
     if not parents:
         raise InputError(
-            f"experiment {name}: no run in MLflow experiment {store.experiment!r} at {store.shown}"
+            f"experiment {name}: has no run in MLflow experiment {store.experiment!r} at {store.shown}"
             f" ('voxveil track sync --exp {name}' publishes it)"
         )
     for parent in parents:
         run_id = parent.info.run_id
-        with tracker.burst() as client:
-            children = client.search_runs(
-                [tracker.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'", max_results=200
-            )
-            trained = client.search_runs(
-                [tracker.experiment_id], f"tags.`{PREFIX}{used_by(run_id)}` LIKE '%'", max_results=200
-            )
+        with tracker.burst():
+            children = tracker.search(f"tags.`mlflow.parentRunId` = '{run_id}'", 200)
+            trained = tracker.search(f"tags.`{PREFIX}{used_by(run_id)}` LIKE '%'", 200)
         everyone = {run.info.run_id: run for run in (parent, *children, *trained)}
         rows = [_row(run) for run in sorted(everyone.values(), key=_order)]
         for kind, title, found in rows:

@@ -1,4 +1,4 @@
-"""Compose params.yaml from the defaults and a small overlay, with every knob explained."""
+"""Compose params.yaml from the defaults and a small overlay: what differs and what is often changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ import yaml
 
 from voxveil.config.load import parse_params, read_mapping
 from voxveil.config.model import Params
+from voxveil.config.older import renamed_content
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.errors import ParamsError
 
 __all__ = [
     "NAMED",
-    "changed_by_hand",
     "changes_of",
     "compose",
     "overlay_names",
@@ -35,11 +35,13 @@ __all__ = [
 #: Key of an overlay that names the one it is laid over.
 _EXTENDS = "extends"
 #: Mappings whose keys a user chooses: an overlay that has one replaces it.
-NAMED = ("systems", "variants")
-#: First line of params.yaml: the overlay's name, and the digest of all lines below (absent in old files).
+NAMED = ("systems", "pitch_variants", "content_variants")
+#: First line of a composed params.yaml: whether ``--set`` was given, and the digest of all lines below.
 _WRITTEN = re.compile(
-    r"# Written by 'voxveil params use ([\w.-]+).*?'(?: \(digest ([0-9a-f]{12})\))?\. Values"
+    r"# Written by 'voxveil params use [\w.-]+( --set )?.*?'(?: \(digest ([0-9a-f]{12})\))?\. Values"
 )
+#: Second line of params.yaml.
+_NOTE = "# A knob that is left out has its default: 'voxveil params explain' lists every knob."
 
 
 def overlay_names(folder: Path) -> list[str]:
@@ -107,7 +109,7 @@ def use_overlay(
     overlay = overlay_path(name, root)
     path = root / "params.yaml"
     text = params_text(compose(overlay, changes), name, changes)
-    if not force and changed_by_hand(root) and path.read_text(encoding="utf-8") != text:
+    if not force and was_edited(root) and path.read_text(encoding="utf-8") != text:
         raise ParamsError(
             f"{path}: was edited and is kept; 'voxveil params upgrade' adds new parameters to it, and"
             f" 'voxveil params use {name} --force' replaces it"
@@ -116,47 +118,34 @@ def use_overlay(
     return path
 
 
-def changed_by_hand(root: Path) -> bool:
-    """Return whether ``root/params.yaml`` differs from what voxveil wrote there.
+def was_edited(root: Path, *, or_set: bool = False) -> bool:
+    """Return whether ``root/params.yaml`` holds work of a person.
 
     The first line of params.yaml records the command that wrote it and a digest of all lines below. A file
-    that still has this digest holds no work of a person: it can be composed again with another ``--set``,
-    after a change of its overlay, or by another version. A file of a version without the digest counts as
-    changed unless it is what its overlay composes today.
-    """
-    path = root / "params.yaml"
-    if not path.is_file():
-        return False
-    head, _, body = path.read_text(encoding="utf-8").partition("\n")
-    found = _WRITTEN.match(head)
-    if found is None:
-        return True
-    if found[2]:
-        return found[2] != _digest(body)
-    overlay = root / "params" / f"{found[1]}.yaml"
-    return not overlay.is_file() or params_text(compose(overlay)).partition("\n")[2] != body
+    that still has this digest was composed: it can be composed again with another ``--set``, after a change
+    of its overlay, or by another version. A file without a digest counts as edited if its values are those of
+    no overlay; its comments do not count, because another version explains knobs in other words.
 
-
-def _digest(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()[:12]
-
-
-def was_edited(root: Path) -> bool:
-    """Return whether ``root/params.yaml`` exists and its values are those of no overlay.
-
-    Comments do not count: another version of voxveil explains knobs in other words.
+    Args:
+        root: The project.
+        or_set: Values that were given with ``--set`` count as edited, too.
     """
     path, folder = root / "params.yaml", root / "params"
     if not path.is_file():
         return False
+    head, _, body = path.read_text(encoding="utf-8").partition("\n")
+    found = _WRITTEN.match(head)
+    if found and found[2]:
+        return found[2] != _digest(body) or (or_set and bool(found[1]))
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError:
+        params = parse_params(renamed_content(read_mapping(path)))
+    except ParamsError:
         return True
-    return all(
-        yaml.safe_load(params_text(compose(folder / f"{name}.yaml"))) != values
-        for name in overlay_names(folder)
-    )
+    return all(compose(folder / f"{name}.yaml") != params for name in overlay_names(folder))
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:12]
 
 
 def overlay_path(name: str, root: Path) -> Path:
@@ -217,56 +206,66 @@ def to_mapping(section: Any) -> Any:
     return section
 
 
-def params_text(params: Params, name: str = "", changes: Mapping[str, str] | None = None) -> str:
-    """Return the text of params.yaml: every knob, each with its one-line explanation.
+def params_text(
+    params: Params, name: str = "", changes: Mapping[str, str] | None = None, *, command: str = ""
+) -> str:
+    """Return the text of params.yaml: every section, and in it the knobs that a person looks for.
+
+    These are the knobs that differ from their default, and those that the schema marks as often changed.
+    Equal values give equal text, apart from the first line.
 
     Args:
         params: The values.
         name: The overlay that the first line names; ``base.scale`` unless given.
         changes: The ``--set`` values that the first line names.
+        command: What wrote the values, if that was no composition: such a file has no digest.
     """
-    lines = []
+    lines = [_NOTE]
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
-        doc = field.metadata.get("doc") or (type(value).__doc__ or "").splitlines()[0]
-        lines += ["", f"# {doc}"]
-        lines += _lines(field.name, value, 0)
+        table = isinstance(value, Mapping)
+        lines += ["", *(_table_lines(field, value) if table else _section_lines(field.name, value))]
     body = "\n".join(lines) + "\n"
     options = [f" --set {shlex.quote(f'{path}={value}')}" for path, value in (changes or {}).items()]
     # A comment is one line, whatever a value holds.
-    command = " ".join(f"voxveil params use {name or params.base.scale}{''.join(options)}".split())
-    head = f"# Written by '{command}' (digest {_digest(body)}). Values are yours; unknown keys are refused."
-    return f"{head}\n{body}"
+    used = " ".join(f"voxveil params use {name or params.base.scale}{''.join(options)}".split())
+    by = f"'{command}'" if command else f"'{used}' (digest {_digest(body)})"
+    return f"# Written by {by}. Values are yours; unknown keys are refused.\n{body}"
 
 
-def _lines(name: str, value: Any, depth: int) -> Iterator[str]:
-    indent = "  " * depth
-    children = _children(value)
-    if children is None:
-        yield f"{indent}{name}: {scalar_text(value)}"
-        return
-    if not children:
-        yield f"{indent}{name}: {{}}"
-        return
-    yield f"{indent}{name}:"
-    for child, item, doc in children:
-        child_lines = list(_lines(child, item, depth + 1))
-        if doc and len(child_lines) == 1:
-            yield f"{child_lines[0]}  # {doc}"
-        else:
-            if doc:
-                yield f"{indent}  # {doc}"
-            yield from child_lines
+def _section_lines(name: str, section: Any) -> list[str]:
+    """Return the lines of a section: its meaning, its name, and each written knob with its meaning."""
+    doc = (type(section).__doc__ or "").partition("\n")[0]
+    docs = {field.name: field.metadata["doc"] for field in dataclasses.fields(section)}
+    knobs = [f"  {knob}: {scalar_text(value)}  # {docs[knob]}" for knob, value in _written(section).items()]
+    return [f"# {doc}", f"{name}:{'' if knobs else ' {}'}", *knobs]
 
 
-def _children(value: Any) -> list[tuple[str, Any, str]] | None:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [
-            (f.name, getattr(value, f.name), f.metadata.get("doc", "")) for f in dataclasses.fields(value)
-        ]
-    if isinstance(value, Mapping):
-        return [(key, item, "") for key, item in value.items()]
-    return None
+def _table_lines(field: dataclasses.Field[Any], table: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a table: its meaning, that of each knob in it once, and a line for each name."""
+    written = {name: _written(item) for name, item in table.items()}
+    used = {knob for knobs in written.values() for knob in knobs}
+    item = next(iter(table.values()), None)
+    docs = [
+        f"#   {knob.name}: {knob.metadata['doc']}"
+        for knob in (dataclasses.fields(item) if item is not None else ())
+        if knob.name in used
+    ]
+    rows = []
+    for name, knobs in written.items():
+        row = ", ".join(f"{knob}: {scalar_text(value)}" for knob, value in knobs.items())
+        rows.append(f"  {scalar_text(name)}: {{{row}}}")
+    return [f"# {field.metadata['doc']}", *docs, f"{field.name}:{'' if rows else ' {}'}", *rows]
+
+
+def _written(section: Any) -> dict[str, Any]:
+    """Return the knobs of a section that a composed file holds."""
+    values = {field: getattr(section, field.name) for field in dataclasses.fields(section)}
+    return {
+        field.name: value
+        for field, value in values.items()
+        if value != field.default or field.metadata["written"] != "differs"
+    }
 
 
 def scalar_text(value: Any) -> str:

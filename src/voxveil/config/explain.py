@@ -1,13 +1,14 @@
-"""Explanation of a parameter from the schema: meaning, type, default, allowed range, present value."""
+"""Explanation of parameters from the schema: meaning, type, default, range, value now and its origin."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
 from voxveil.config.compose import scalar_text
 from voxveil.config.model import Params
+from voxveil.config.older import RENAMED
 from voxveil.runtime.errors import ParamsError
 
 __all__ = ["explanation", "range_text"]
@@ -15,12 +16,13 @@ __all__ = ["explanation", "range_text"]
 _KINDS = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 
 
-def explanation(key: str, content: Mapping[str, Any]) -> str:
-    """Return what is known of a section or a knob, a line per fact.
+def explanation(key: str, content: Mapping[str, Any], file: str = "params.yaml") -> str:
+    """Return what is known of a knob, of a section with its knobs, or of all: a line per fact.
 
     Args:
-        key: Dotted path; empty for the list of sections.
+        key: Dotted path; empty for every section with every knob.
         content: The params file's content, for present values.
+        file: Its name.
 
     Raises:
         ParamsError: The schema has no such path.
@@ -35,22 +37,17 @@ def explanation(key: str, content: Mapping[str, Any]) -> str:
         else:
             fields = {f.name: f for f in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
             if part not in fields:
-                known = f"; known here: {', '.join(sorted(fields))}" if fields else ""
-                raise ParamsError(f"{'.'.join([*path, part])}: unknown parameter{known}")
+                raise ParamsError(_unknown(".".join([*path, part]), fields))
             kind, rules, default = get_type_hints(kind)[part], fields[part].metadata, fields[part].default
         path.append(part)
     present = _present(content, path)
-    if dataclasses.is_dataclass(kind):
-        about = "" if kind is Params else (kind.__doc__ or "").partition("\n")[0]
-        return "\n".join([*([f"{key}: {about}"] if key else []), *_listing(kind, present)])
-    if get_origin(kind) is dict:
-        names = ", ".join(present) if isinstance(present, Mapping) and present else "none"
-        item = get_args(kind)[1]
-        return "\n".join([f"{key}: {rules['doc']}", f"names: {names}; of each:", *_listing(item, {})])
+    if not _is_knob(kind):
+        about = [f"{key}: {_about(kind, rules)}"] if key else []
+        return "\n".join([*about, *_listing(kind, present, file)])
     lines = [f"{key}: {rules['doc']}", f"type: {_KINDS[kind]}", f"default: {scalar_text(default)}"]
     allowed = range_text(rules)
     lines += [f"allowed: {allowed}"] if allowed else []
-    return "\n".join([*lines, f"in the file: {'absent' if present is None else scalar_text(present)}"])
+    return "\n".join([*lines, f"now: {_value(present, default, file)}"])
 
 
 def range_text(rules: Mapping[str, Any]) -> str:
@@ -61,18 +58,67 @@ def range_text(rules: Mapping[str, Any]) -> str:
     return ", ".join(f"{word} {rules[name]:g}" for name, word in words if rules.get(name) is not None)
 
 
+def _unknown(path: str, known: Mapping[str, Any]) -> str:
+    if path in RENAMED:
+        return f"{path}: is now {RENAMED[path]}"
+    return f"{path}: unknown parameter" + (f"; known here: {', '.join(sorted(known))}" if known else "")
+
+
 def _present(content: Any, path: list[str]) -> Any:
     for part in path:
         content = content.get(part) if isinstance(content, Mapping) else None
     return content
 
 
-def _listing(kind: Any, present: Any) -> list[str]:
-    """Return a line for each field of a section: its name, present value and meaning."""
-    hints, lines = get_type_hints(kind), []
+def _is_knob(kind: Any) -> bool:
+    return not dataclasses.is_dataclass(kind) and get_origin(kind) is not dict
+
+
+def _about(kind: Any, rules: Mapping[str, Any]) -> str:
+    """Return the meaning of a section or a table."""
+    return rules.get("doc") or (kind.__doc__ or "").partition("\n")[0]
+
+
+def _value(present: Any, default: Any, file: str) -> str:
+    """Return the value that a knob has now, and where it comes from."""
+    if present is None:
+        return f"{scalar_text(default)} (the default; not in {file})"
+    return f"{scalar_text(present)} (from {file})"
+
+
+def _values(kind: Any, section: Mapping[str, Any], file: str) -> str:
+    """Return the values of one name in a table, by where they come from."""
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    given = [f"{knob} {scalar_text(section[knob])}" for knob in defaults if knob in section]
+    left_out = [f"{knob} {scalar_text(value)}" for knob, value in defaults.items() if knob not in section]
+    parts = ((f"from {file}", given), ("default", left_out))
+    return "; ".join(f"{origin}: {', '.join(values)}" for origin, values in parts if values)
+
+
+def _listing(kind: Any, present: Any, file: str) -> Iterator[str]:
+    """Yield the lines of what a section or a table holds: name, value now, its origin and the meaning."""
+    values = present if isinstance(present, Mapping) else {}
+    if get_origin(kind) is dict:
+        item = get_args(kind)[1]
+        for field in dataclasses.fields(item):
+            yield f"  NAME.{field.name} (default {scalar_text(field.default)}): {field.metadata['doc']}"
+        for name, section in values.items():
+            yield f"  {name}: {_values(item, section if isinstance(section, Mapping) else {}, file)}"
+        return
+    hints = get_type_hints(kind)
     for field in dataclasses.fields(kind):
-        doc = field.metadata.get("doc") or (hints[field.name].__doc__ or "").partition("\n")[0]
-        value = present.get(field.name) if isinstance(present, Mapping) else None
-        shown = "" if value is None or isinstance(value, Mapping) else f" = {scalar_text(value)}"
-        lines.append(f"  {field.name}{shown}: {doc}")
-    return lines
+        hint, value = hints[field.name], values.get(field.name)
+        if not _is_knob(hint):
+            yield f"  {field.name}: {_about(hint, field.metadata)}"
+            yield from (f"  {line}" for line in _listing(hint, value, file))
+        else:
+            default = scalar_text(field.default)
+            shown, origin = (
+                (default, "default")
+                if value is None
+                else (
+                    scalar_text(value),
+                    f"{file}, default {default}",
+                )
+            )
+            yield f"  {field.name} = {shown} ({origin}): {field.metadata['doc']}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 from voxveil.runtime.errors import ParamsError
 
-__all__ = ["gpus", "knob", "listed", "speeds_of", "table"]
+__all__ = ["Written", "gpus", "knob", "listed", "speeds_of", "table"]
+
+#: When a composed params.yaml holds a knob: where it ``differs`` from its default, ``usually`` (at its
+#: default too, since it is often changed), or ``always``: dvc.yaml needs it, a file without it is refused.
+Written = Literal["differs", "usually", "always"]
 
 
 def knob(
@@ -18,18 +22,20 @@ def knob(
     high: float | None = None,
     above: float | None = None,
     one_of: tuple[str, ...] | None = None,
+    written: Written = "differs",
 ) -> Any:
     """Return a field for one parameter.
 
     Args:
-        default: Its value where no overlay says otherwise.
+        default: Its value where neither an overlay nor params.yaml says otherwise.
         doc: One line for params.yaml, with the unit.
         low: Smallest allowed value.
         high: Largest allowed value.
         above: The value must be larger than this.
         one_of: The allowed words.
+        written: When a composed params.yaml holds it.
     """
-    metadata = {"doc": doc, "low": low, "high": high, "above": above, "one_of": one_of}
+    metadata = {"doc": doc, "low": low, "high": high, "above": above, "one_of": one_of, "written": written}
     return field(default=default, metadata=metadata)
 
 

@@ -17,6 +17,7 @@ from voxveil.config.asr import AsrParams
 from voxveil.config.features import ContentVariant
 from voxveil.config.fields import speeds_of
 from voxveil.config.model import Params
+from voxveil.config.older import RENAMED, matches
 from voxveil.runtime.errors import ParamsError
 
 __all__ = ["load_params", "original_system", "parse_params", "parse_section", "read_mapping"]
@@ -67,11 +68,18 @@ def parse_params(content: Mapping[str, Any], *, complete: bool = False) -> Param
 
     Args:
         content: Sections by name.
-        complete: Every key must be present (a params file); otherwise defaults fill in.
+        complete: Every section, and every key that dvc.yaml needs, must be present (a params file). Defaults
+            fill in whatever else is left out.
 
     Raises:
         ParamsError: With the dotted path, what was got and what is allowed.
     """
+    for old, new in RENAMED.items():
+        if matches(content, old.split(".")):
+            raise ParamsError(
+                f"{old}: {f'is now {new}' if new else 'was dropped'}; 'voxveil params upgrade' changes a"
+                " params.yaml and keeps its values; change an overlay by hand"
+            )
     params = _section(Params, content, "", complete)
     _check_references(params)
     return params
@@ -103,7 +111,7 @@ def _section(kind: type[_T], content: Any, path: str, complete: bool) -> _T:
         where = _join(path, name)
         if name in content:
             values[name] = _value(hints[name], content[name], where, field.metadata, complete)
-        elif complete:
+        elif complete and (kind is Params or field.metadata.get("written") == "always"):
             raise ParamsError(f"{where}: missing; 'voxveil params upgrade' adds it and keeps your values")
     return kind(**values)
 
@@ -202,19 +210,19 @@ def _check_gpus(params: Params) -> None:
 
 def _check_references(params: Params) -> None:
     for section, variants in (
-        ("train_pitch", params.train_pitch.variants),
-        ("train_content", params.train_content.variants),
+        ("pitch_variants", params.pitch_variants),
+        ("content_variants", params.content_variants),
     ):
         for name, variant in variants.items():
-            where = f"{section}.variants.{name}.epsilon"
+            where = f"{section}.{name}.epsilon"
             if variant.mechanism == "identity" and variant.epsilon != 0:
                 raise ParamsError(
                     f"{where}: the identity mechanism has no epsilon (it is infinite); must be 0"
                 )
             if variant.mechanism not in ("identity", "gaussian") and variant.epsilon <= 0:
                 raise ParamsError(f"{where}: must be above 0, got {variant.epsilon:g}")
-    for name, content in params.train_content.variants.items():
-        _check_rho(content, f"train_content.variants.{name}")
+    for name, content in params.content_variants.items():
+        _check_rho(content, f"content_variants.{name}")
     if params.train_vocoder.discriminator % 4:
         raise ParamsError(
             f"train_vocoder.discriminator: must be a multiple of 4, got {params.train_vocoder.discriminator}"
@@ -228,19 +236,19 @@ def _check_references(params: Params) -> None:
                 f" got {system.mcadams_low:g}"
             )
         for field, variants in (
-            ("pitch", params.train_pitch.variants),
-            ("content", params.train_content.variants),
+            ("pitch", params.pitch_variants),
+            ("content", params.content_variants),
         ):
             variant = getattr(system, field)
             if variant not in variants:
                 raise ParamsError(
-                    f"systems.{name}.{field}: no variant {variant!r} in train_{field}.variants;"
+                    f"systems.{name}.{field}: no variant {variant!r} in {field}_variants;"
                     f" known: {', '.join(sorted(variants)) or 'none'}"
                 )
-    if params.systems and params.transcribe.variant not in params.train_content.variants:
+    if params.systems and params.transcribe.variant not in params.content_variants:
         raise ParamsError(
-            f"transcribe.variant: no variant {params.transcribe.variant!r} in train_content.variants;"
-            f" known: {', '.join(sorted(params.train_content.variants)) or 'none'}"
+            f"transcribe.variant: no variant {params.transcribe.variant!r} in content_variants;"
+            f" known: {', '.join(sorted(params.content_variants)) or 'none'}"
         )
 
 

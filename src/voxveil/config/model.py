@@ -8,7 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from voxveil.config.asr import AsrParams
-from voxveil.config.features import TrainContentParams, TrainPitchParams
+from voxveil.config.features import (
+    ContentVariant,
+    PitchVariant,
+    TrainContentParams,
+    TrainPitchParams,
+)
 from voxveil.config.fields import knob, table
 from voxveil.config.networks import (
     SynthesisParams,
@@ -39,24 +44,37 @@ __all__ = [
 class BaseParams:
     """What every stage shares."""
 
-    scale: str = knob("quickstart", "name of the overlay this file was composed from")
-    seed: int = knob(17, "seed of all public randomness (never of noise on private values)", low=0)
-    threads: int = knob(2, "CPU threads of a stage; 0 = all. One thread gives bit-equal training", low=0)
+    scale: str = knob("quickstart", "name of the overlay this file was composed from", written="always")
+    seed: int = knob(
+        17, "seed of all public randomness (never of noise on private values)", low=0, written="always"
+    )
+    threads: int = knob(
+        2, "CPU threads of a stage; 0 = all. One thread gives bit-equal training", low=0, written="always"
+    )
 
 
 @dataclass(frozen=True)
 class PrepareParams:
     """The corpus and its splits."""
 
-    source: str = knob("embedded", "'embedded' (espeak-ng speaks it) or the folder of a corpus")
+    source: str = knob(
+        "embedded", "'embedded' (espeak-ng speaks it) or the folder of a corpus", written="usually"
+    )
     manifest: str = knob(
         "src/voxveil/corpus/embedded.py",
         "a change of it prepares again; data/NAME.manifest.tsv if source is data/NAME",
+        written="always",
     )
-    public_subsets: str = knob("", "subsets of the public speakers, separated by commas; empty = all")
-    private_subsets: str = knob("", "subsets of the private speakers, separated by commas; empty = all")
+    public_subsets: str = knob(
+        "", "subsets of the public speakers, separated by commas; empty = all", written="usually"
+    )
+    private_subsets: str = knob(
+        "", "subsets of the private speakers, separated by commas; empty = all", written="usually"
+    )
     utility_subsets: str = knob(
-        "", "subsets that are released and transcribed, but not attacked; by commas (real transcripts)"
+        "",
+        "subsets that are released and transcribed, but not attacked; by commas (real transcripts)",
+        written="usually",
     )
     machine_transcripts: str = knob(
         "", "subsets whose transcripts a recognizer made and nobody checked, separated by commas"
@@ -65,34 +83,49 @@ class PrepareParams:
         "corpus",
         "phone timing: that of the corpus, if it has any, or forced alignment by pocketsphinx",
         one_of=("corpus", "pocketsphinx"),
+        written="usually",
     )
     public: bool = knob(True, "the private speakers' data may be shown in reports (true for public corpora)")
-    extractor_speakers: int = knob(32, "speakers that train the extractors and synthesis", low=2)
-    pool_speakers: int = knob(16, "speakers whose x-vectors form the pool of targets", low=4)
-    attacker_speakers: int = knob(32, "speakers whose anonymized speech trains the attacker", low=2)
+    extractor_speakers: int = knob(
+        32, "speakers that train the extractors and synthesis", low=2, written="usually"
+    )
+    pool_speakers: int = knob(
+        16, "speakers whose x-vectors form the pool of targets", low=4, written="usually"
+    )
+    attacker_speakers: int = knob(
+        32, "speakers whose anonymized speech trains the attacker", low=2, written="usually"
+    )
     share_speakers: bool = knob(
         False, "the three public lists may share speakers (a small corpus); the report says which do"
     )
-    private_speakers: int = knob(16, "speakers to be protected: enrolment and trials", low=4)
-    utterances: int = knob(8, "utterances per speaker of the embedded corpus", low=2)
-    enrolment_utterances: int = knob(3, "utterances a speaker is enrolled with", low=1)
+    private_speakers: int = knob(
+        16, "speakers to be protected: enrolment and trials", low=4, written="usually"
+    )
+    utterances: int = knob(8, "utterances per speaker of the embedded corpus", low=2, written="usually")
+    enrolment_utterances: int = knob(3, "utterances a speaker is enrolled with", low=1, written="usually")
     on_bad_audio: str = knob("fail", "what to do with a file that cannot be used", one_of=("fail", "skip"))
-    workers: int = knob(2, "processes that decode audio and track F0", low=1)
+    workers: int = knob(2, "processes that decode audio and track F0", low=1, written="usually")
 
 
 @dataclass(frozen=True)
 class BundleParams:
     """The packed model of one system."""
 
-    sex_public: bool = knob(False, "the private speakers' sex is public: a target may be chosen by it")
+    sex_public: bool = knob(
+        False, "the private speakers' sex is public: a target may be chosen by it", written="usually"
+    )
 
 
 @dataclass(frozen=True)
 class AnonymizeParams:
     """Release of anonymized speech."""
 
-    loudness: float = knob(-23.0, "loudness of every output in LUFS, whatever the input's", high=0)
-    samples: int = knob(3, "utterances whose original and anonymized audio the report plays", low=0)
+    loudness: float = knob(
+        -23.0, "loudness of every output in LUFS, whatever the input's", high=0, written="usually"
+    )
+    samples: int = knob(
+        3, "utterances whose original and anonymized audio the report plays", low=0, written="usually"
+    )
 
 
 @dataclass(frozen=True)
@@ -117,12 +150,15 @@ class AsiParams:
 class ProbeParams:
     """What is decoded from features alone, and how U_ASR is measured; no stage reads it."""
 
-    words: bool = knob(False, "decode words with lexicon and n-gram (English; needs transcripts)")
+    words: bool = knob(
+        False, "decode words with lexicon and n-gram (English; needs transcripts)", written="usually"
+    )
     tuning: int = knob(24, "training utterances that the decoders' acoustic scales are chosen on", low=1)
     recognizer: str = knob(
         "hybrid",
         "of U_ASR: phones by an acoustic model (mini size), or words by section asr (full size)",
         one_of=("hybrid", "conformer"),
+        written="usually",
     )
     largest_errors: float = knob(
         90.0,
@@ -137,7 +173,9 @@ class ScoreParams:
     """Verification scores of the attacker."""
 
     original: str = knob(
-        "original", "the original system, whose attacker serves the scenarios without retraining"
+        "original",
+        "the original system, whose attacker serves the scenarios without retraining",
+        written="always",
     )
     rank_inputs: int = knob(4, "utterances per speaker scored against all references", low=1)
 
@@ -146,14 +184,17 @@ class ScoreParams:
 class TranscribeParams:
     """Phone and word recognition of the released speech."""
 
-    variant: str = knob("plain", "the content variant that serves as phone recognizer")
+    variant: str = knob("plain", "the content variant that serves as phone recognizer", written="always")
     words: str = knob(
         "none",
         "word recognizer: none, or pocketsphinx with the English model of its package",
         one_of=("none", "pocketsphinx"),
+        written="usually",
     )
     judged_subsets: str = knob(
-        "", "subsets whose word errors say whether speech is understood, by commas; empty = all released"
+        "",
+        "subsets whose word errors say whether speech is understood, by commas; empty = all released",
+        written="usually",
     )
     pitch_utterances: int = knob(
         40, "utterances whose F0 is held against the original's, spread over all; 0 = none", low=0
@@ -166,21 +207,23 @@ class TranscribeParams:
 class EvaluateParams:
     """Metrics and their intervals."""
 
-    replicates: int = knob(200, "speaker bootstraps behind ci95, and relabellings behind null95", low=20)
+    replicates: int = knob(
+        200, "speaker bootstraps behind ci95, and relabellings behind null95", low=20, written="usually"
+    )
 
 
 @dataclass(frozen=True)
 class ReportParams:
     """The page and its figures."""
 
-    title: str = knob("voxveil", "title of the report")
+    title: str = knob("voxveil", "title of the report", written="usually")
 
 
 @dataclass(frozen=True)
 class GateParams:
     """When a newly trained system may become the champion; against a pinned reference on the same trials."""
 
-    system: str = knob("anon_dp", "the system that pipelines/retrain.py trains and gates")
+    system: str = knob("anon_dp", "the system that pipelines/retrain.py trains and gates", written="usually")
     scenarios: str = knob("semi_informed", "attack scenarios whose metrics are gated, by commas")
     replicates: int = knob(1000, "paired speaker bootstraps behind the interval of a loss", low=20)
     margin_identification_rate: float = knob(5.0, "points; the upper end of the loss must lie below", low=0)
@@ -200,12 +243,22 @@ class ClusterParams:
     """Work spread over pods by a compiled pipeline; no stage reads it, so DVC makes nothing anew for it."""
 
     anonymize_shards: int = knob(
-        1, "pods that anonymize a system, each with a share of the utterances", low=1, high=500
+        1,
+        "pods that anonymize a system, each with a share of the utterances",
+        low=1,
+        high=500,
+        written="usually",
     )
     score_shards: int = knob(
-        1, "pods that attack a system, each with a share of the three scenarios", low=1, high=3
+        1,
+        "pods that attack a system, each with a share of the three scenarios",
+        low=1,
+        high=3,
+        written="usually",
     )
-    parallel: int = knob(0, "shares of one stage and system that run at the same time; 0 = all", low=0)
+    parallel: int = knob(
+        0, "shares of one stage and system that run at the same time; 0 = all", low=0, written="usually"
+    )
 
     def shards(self, stage: str) -> int:
         """Return how many pods do the work of ``stage`` for a system."""
@@ -220,9 +273,10 @@ class SystemParams:
         "anonymized",
         "anonymized, passed through (original), or without any guarantee: mcadams, copy_synthesis",
         one_of=("anonymized", "original", "mcadams", "copy_synthesis"),
+        written="usually",
     )
-    pitch: str = knob("plain", "its train_pitch variant")
-    content: str = knob("plain", "its train_content variant")
+    pitch: str = knob("plain", "its pitch variant", written="always")
+    content: str = knob("plain", "its content variant", written="always")
     pitch_conversion: bool = knob(False, "move F0 to the target's mean and standard deviation")
     target: str = knob(
         "dense",
@@ -258,7 +312,11 @@ class Params:
     """All of params.yaml."""
 
     base: BaseParams = field(default_factory=BaseParams)
-    systems: dict[str, SystemParams] = table("the systems to train, attack and measure, by name")
+    systems: dict[str, SystemParams] = table("The systems to train, attack and measure, by name.")
+    pitch_variants: dict[str, PitchVariant] = table("The pitch extractors that train_pitch makes, by name.")
+    content_variants: dict[str, ContentVariant] = table(
+        "The content extractors that train_content makes, by name."
+    )
     prepare: PrepareParams = field(default_factory=PrepareParams)
     train_pitch: TrainPitchParams = field(default_factory=TrainPitchParams)
     train_content: TrainContentParams = field(default_factory=TrainContentParams)

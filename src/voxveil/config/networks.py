@@ -21,8 +21,8 @@ class SpeakerParams:
 
     channels: int = knob(48, "width of the ECAPA-TDNN, a multiple of 4", low=8)
     embedding: int = knob(96, "size of the embedding", low=8)
-    steps: int = knob(120, "training steps", low=1)
-    batch: int = knob(32, "crops per step", low=2)
+    steps: int = knob(120, "training steps", low=1, written="usually")
+    batch: int = knob(32, "crops per step", low=2, written="usually")
     crop_seconds: float = knob(1.2, "length of a training crop in seconds", low=0.5)
     learning_rate: float = knob(2e-3, "Adam learning rate", above=0)
     gpus: int = gpus()
@@ -43,11 +43,16 @@ class TrainAttackerParams(SpeakerParams):
         "ecapa",
         "by commas: ecapa, xvector_plda, f0_histogram, phone_histogram, prosody, wavlm, wavlm_ecapa,"
         " pretrained, pretrained_lda, pretrained_finetuned",
+        written="usually",
     )
     speeds: str = knob("1,0.9,1.1", "playing speeds of training speech by commas, each a speaker of its own")
     noise: float = knob(0.0, "share of training crops with noise or another voice mixed in", low=0, high=1)
     seeds: int = knob(
-        1, "trainings of each attacker with different seeds; the strongest counts", low=1, high=9
+        1,
+        "trainings of each attacker with different seeds; the strongest counts",
+        low=1,
+        high=9,
+        written="usually",
     )
     lda: int = knob(64, "dimensions that LDA keeps before PLDA", low=1)
     codebook: int = knob(64, "codes of the phone histogram", low=2)
@@ -70,6 +75,7 @@ class TrainVocoderParams:
         "stft",
         "filters the spectrum (stft), also the waveform (hn_sinc), or HiFi-GAN with that source (nsf_gan)",
         one_of=("stft", "hn_sinc", "nsf_gan"),
+        written="usually",
     )
     channels: int = knob(96, "width of the spectral filter network; of nsf_gan before upsampling", low=8)
     width: int = knob(64, "hn_sinc: width of the filter blocks", low=4)
@@ -77,8 +83,8 @@ class TrainVocoderParams:
     noise_blocks: int = knob(1, "hn_sinc: filter blocks of the noise branch", low=0)
     layers: int = knob(10, "hn_sinc: dilated convolutions of a block", low=1, high=12)
     discriminator: int = knob(32, "nsf_gan: first width of the discriminators, a multiple of 4", low=4)
-    steps: int = knob(480, "training steps", low=1)
-    batch: int = knob(8, "crops per step", low=1)
+    steps: int = knob(480, "training steps", low=1, written="usually")
+    batch: int = knob(8, "crops per step", low=1, written="usually")
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
     learning_rate: float = knob(2e-3, "Adam learning rate; hn_sinc diverges above 0.0005", above=0)
     patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)
@@ -92,8 +98,8 @@ class SynthesisParams:
 
     channels: int = knob(160, "width of the acoustic model", low=8)
     layers: int = knob(6, "convolution blocks", low=1)
-    steps: int = knob(250, "training steps", low=1)
-    batch: int = knob(8, "crops per step", low=1)
+    steps: int = knob(250, "training steps", low=1, written="usually")
+    batch: int = knob(8, "crops per step", low=1, written="usually")
     crop_frames: int = knob(100, "frames (10 ms) per crop", low=20)
     learning_rate: float = knob(4e-3, "Adam learning rate", above=0)
     patience: int = knob(0, "curve points without a better held-out loss until it stops; 0 = never", low=0)

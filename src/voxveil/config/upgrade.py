@@ -1,31 +1,31 @@
-"""Migration of a params.yaml that an older version wrote: values are kept, missing keys are added."""
+"""Migration of a params.yaml that an older version wrote: values are kept, and what is new is added."""
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
-from voxveil.config.compose import NAMED, compose, params_text, to_mapping
+from voxveil.config.compose import compose, params_text, to_mapping
 from voxveil.config.load import parse_params, read_mapping
+from voxveil.config.model import Params
+from voxveil.config.older import RENAMED, matches, renamed_content
 from voxveil.runtime.atomic import write_text
-from voxveil.runtime.errors import ParamsError
 
-__all__ = ["RENAMED", "added_paths", "backup", "difference", "upgraded_text"]
+__all__ = ["backup", "difference", "upgraded_text"]
 
-#: Dotted paths of older versions, each with its present path, or with None where the key was dropped.
-#: A ``*`` stands for any name of a system or variant; the present path has its stars in the same order.
-RENAMED: Mapping[str, str | None] = {}
+#: The first line of an upgraded file names this command.
+_COMMAND = "voxveil params upgrade"
 
 
 def upgraded_text(path: Path, renamed: Mapping[str, str | None] = RENAMED) -> str:
-    """Return the text of a params file with every parameter of this version.
+    """Return the text of a params file in the form of this version.
 
-    A missing key gets the value of the overlay that the file was composed from (``base.scale``), where that
-    overlay lies in ``params/`` beside the file, and the default of the schema otherwise. A file that lacks
-    nothing is returned as it is.
+    What the file lacks and this version needs gets the value of the overlay that the file was composed from
+    (``base.scale``), where that overlay lies in ``params/`` beside the file, and the default of the schema
+    otherwise. A file that lacks nothing is returned as it is.
 
     Args:
         path: The file.
@@ -35,26 +35,15 @@ def upgraded_text(path: Path, renamed: Mapping[str, str | None] = RENAMED) -> st
         ParamsError: A key is unknown and in no table of renames, or a value is not allowed.
     """
     content = read_mapping(path)
-    moved = _moved(content, renamed)
-    below = _defaults(path, moved)
-    filled = _filled(below, moved)
+    moved = renamed_content(content, renamed)
+    # Versions with variants inside their trainings wrote every knob: one that such a file lacks came later.
+    # Since then a knob that is left out has its default, so only sections and needed keys are filled in.
+    whole = bool(matches(content, ["*", "variants"]))
+    filled = _filled(moved, _defaults(path, moved), Params, whole=whole)
     params = parse_params(filled)
-    complete = to_mapping(params)
-    if moved == content and not added_paths(content, complete):
+    if moved == content == filled:
         return path.read_text(encoding="utf-8")
-    return params_text(params)
-
-
-def added_paths(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> list[str]:
-    """Return the dotted paths of ``new`` that ``old`` lacks; of a missing section, its own path only."""
-    found = []
-    for key, value in new.items():
-        path = f"{above}.{key}" if above else str(key)
-        if key not in old:
-            found.append(path)
-        elif isinstance(value, Mapping) and isinstance(old[key], Mapping):
-            found += added_paths(old[key], value, path)
-    return found
+    return params_text(params, command=_COMMAND)
 
 
 def difference(path: Path, text: str) -> str:
@@ -77,65 +66,43 @@ def backup(path: Path) -> Path:
 
 
 def _defaults(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the overlay that a file names, or those of the schema."""
     base = content.get("base")
     scale = base.get("scale") if isinstance(base, Mapping) else None
     overlay = path.parent / "params" / f"{scale}.yaml"
-    known: dict[str, Any] = to_mapping(compose(overlay)) if overlay.is_file() else {}
-    return known
+    values: dict[str, Any] = to_mapping(compose(overlay) if overlay.is_file() else Params())
+    return values
 
 
-def _filled(below: Mapping[str, Any], content: Mapping[str, Any], *, named: bool = False) -> dict[str, Any]:
-    """Return ``content`` with the keys of ``below`` that it lacks, but with no further system or variant."""
-    filled = dict(content)
-    for key, value in below.items():
-        if key not in content:
-            # A name that a file lacks was removed on purpose.
-            if not named:
-                filled[key] = value
-        elif isinstance(value, Mapping) and isinstance(content[key], Mapping):
-            filled[key] = _filled(value, content[key], named=key in NAMED)
+def _filled(
+    content: Mapping[str, Any], below: Mapping[str, Any], kind: Any, *, whole: bool
+) -> dict[str, Any]:
+    """Return ``content`` with keys of ``below`` that it lacks: sections and what dvc.yaml needs, or all.
+
+    No system and no variant is added: one that a file lacks was removed on purpose.
+
+    Args:
+        content: Values of the file.
+        below: Complete values.
+        kind: The class that both are of.
+        whole: Add every knob.
+    """
+    filled, hints = dict(content), get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        name, hint = field.name, hints[field.name]
+        if name not in content:
+            if whole or kind is Params or field.metadata.get("written") == "always":
+                filled[name] = below[name]
+        elif not isinstance(content[name], Mapping):
+            continue
+        elif get_origin(hint) is dict:
+            item = get_args(hint)[1]
+            filled[name] = {
+                key: _filled(value, below[name].get(key, to_mapping(item())), item, whole=whole)
+                if isinstance(value, Mapping)
+                else value
+                for key, value in content[name].items()
+            }
+        elif dataclasses.is_dataclass(hint):
+            filled[name] = _filled(content[name], below[name], hint, whole=whole)
     return filled
-
-
-def _moved(content: Mapping[str, Any], renamed: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the content with every key of an older version at its present path."""
-    result: dict[str, Any] = copy.deepcopy(dict(content))
-    for old, new in renamed.items():
-        for keys, names in _matches(result, old.split(".")):
-            *sections, last = keys
-            value = _section(result, sections).pop(last)
-            if new is None:
-                continue
-            stars = iter(names)
-            present = [next(stars) if part == "*" else part for part in new.split(".")]
-            *sections, last = present
-            target = _section(result, sections)
-            if last in target:
-                raise ParamsError(
-                    f"{'.'.join(keys)}: is now {'.'.join(present)}, which is there too; remove one"
-                )
-            target[last] = value
-    return result
-
-
-def _section(content: dict[str, Any], keys: list[str]) -> dict[str, Any]:
-    section = content
-    for key in keys:
-        section = section.setdefault(key, {})
-        if not isinstance(section, dict):
-            raise ParamsError(f"{'.'.join(keys)}: must be a mapping, got {section!r}")
-    return section
-
-
-def _matches(content: Any, parts: list[str]) -> list[tuple[list[str], list[str]]]:
-    """Return the paths in the content that match a pattern, each with what its stars stand for."""
-    if not parts:
-        return [([], [])]
-    if not isinstance(content, Mapping):
-        return []
-    star = parts[0] == "*"
-    found = []
-    for key in list(content) if star else [key for key in content if key == parts[0]]:
-        for keys, names in _matches(content[key], parts[1:]):
-            found.append(([key, *keys], [key, *names] if star else names))
-    return found

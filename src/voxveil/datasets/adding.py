@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import yaml
+
+from voxveil.corpus.download import extract_archive
 from voxveil.corpus.opening import open_folder
 from voxveil.corpus.source import Source
+from voxveil.datasets.dataset import FOLDER, Dataset, check_name, one_at_a_time, refuse_merge_marks
 from voxveil.datasets.face import Face, Row, Storage, face_text, manifest_text, parse_face, summary
 from voxveil.datasets.git import git
-from voxveil.datasets.packing import MOST_FILES, copy_corpus, corpus_files, pack_corpus, require_inside
-from voxveil.datasets.place import FOLDER, Place, check_name, one_at_a_time, refuse_merge_marks
-from voxveil.datasets.rows import Report, corpus_rows
+from voxveil.datasets.packing import (
+    MOST_FILES,
+    Report,
+    copy_corpus,
+    corpus_files,
+    corpus_rows,
+    pack_corpus,
+    require_inside,
+)
 from voxveil.runtime.atomic import whole_directory, write_text
 from voxveil.runtime.dvc_program import dvc, require_dvc, tracked_md5
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import DataError, InputError
 
-__all__ = ["add_dataset", "finish_version", "ready", "require_unchanged", "visibility"]
+__all__ = ["add_dataset", "finish_version", "import_dataset", "ready", "require_unchanged"]
 
 #: Makes a report of progress for so many clips.
 Reports = Callable[[int], Report]
@@ -62,21 +76,21 @@ def add_dataset(
         return finish_version(dataset, rows, public=seen, storage="shards" if packed else "files")
 
 
-def ready(root: Path, name: str) -> Place:
+def ready(root: Path, name: str) -> Dataset:
     """Return the paths of dataset ``name`` after every check that needs no data.
 
     Raises:
         InputError: The name, or the marks of a merge.
         DataError: There is no Git repository.
     """
-    dataset = Place(root, check_name(name))
+    dataset = Dataset(root, check_name(name))
     require_dvc()
     git(root, "rev-parse", "--git-dir")
     refuse_merge_marks(dataset)
     return dataset
 
 
-def visibility(dataset: Place, public: bool | None) -> bool:
+def visibility(dataset: Dataset, public: bool | None) -> bool:
     """Return whether the next version is public: as stated, else as before, else public.
 
     Raises:
@@ -93,7 +107,7 @@ def visibility(dataset: Place, public: bool | None) -> bool:
     return before if public is None else public
 
 
-def require_unchanged(dataset: Place) -> None:
+def require_unchanged(dataset: Dataset) -> None:
     """Raise an error if the folder's content is in no version and would be lost.
 
     Raises:
@@ -103,7 +117,7 @@ def require_unchanged(dataset: Place) -> None:
         return
     if not dataset.tracked.is_file():
         raise InputError(
-            f"{dataset.folder}: is there and in no version; 'voxveil data add {dataset.name}"
+            f"{dataset.folder}: exists, but belongs to no version; 'voxveil data add {dataset.name}"
             f" {FOLDER}/{dataset.name}' registers it, or move it away"
         )
     changed = json.loads(dvc(dataset.root, "status", "--json", f"{FOLDER}/{dataset.tracked.name}") or "{}")
@@ -115,7 +129,7 @@ def require_unchanged(dataset: Place) -> None:
         )
 
 
-def finish_version(dataset: Place, rows: list[Row], *, public: bool, storage: Storage) -> Face:
+def finish_version(dataset: Dataset, rows: list[Row], *, public: bool, storage: Storage) -> Face:
     """Give ``data/NAME`` to DVC and write manifest and summary; killed before its end, run it again.
 
     A fault on the way (a full disk, say) leaves what Git sees as it was.
@@ -142,19 +156,19 @@ def finish_version(dataset: Place, rows: list[Row], *, public: bool, storage: St
     return face
 
 
-def _begin(dataset: Place) -> None:
+def _begin(dataset: Dataset) -> None:
     dataset.unfinished.parent.mkdir(parents=True, exist_ok=True)
     dataset.unfinished.touch()
 
 
-def _packed(dataset: Place, source: Source, reports: Reports) -> list[Row]:
+def _packed(dataset: Dataset, source: Source, reports: Reports) -> list[Row]:
     with whole_directory(dataset.folder) as out:
         rows = pack_corpus(source, out, source.clips, reports(len(source.clips)))
         _begin(dataset)
     return rows
 
 
-def _copied(dataset: Place, source: Source, folder: Path, rows: list[Row], here: bool) -> None:
+def _copied(dataset: Dataset, source: Source, folder: Path, rows: list[Row], here: bool) -> None:
     if not here:
         with whole_directory(dataset.folder) as out:
             copy_corpus(source, folder, out, rows)
@@ -165,3 +179,71 @@ def _copied(dataset: Place, source: Source, folder: Path, rows: list[Row], here:
         utterance, _, path = line.strip().partition(" ")
         if path.strip().startswith("/"):
             raise InputError(f"{table}: utterance {utterance} has an absolute path; it must be relative")
+
+
+_ARCHIVE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\.tar\.gz\Z")
+_MD5 = re.compile(r"[0-9a-f]{32}\Z")
+
+
+def import_dataset(
+    root: Path, name: str, url: str, md5: str, *, public: bool | None, shards: bool, reports: Reports
+) -> Face:
+    """Register ``URL/SUBSET.tar.gz`` as the next version of dataset ``name``.
+
+    ``data/NAME.tar.gz.dvc`` keeps address and MD5; the archive itself is neither pushed nor kept.
+
+    Args:
+        root: Folder that holds ``.dvc``.
+        name: Name of the dataset.
+        url: Address of the archive; ``http://``, ``https://``, ``s3://`` or a path.
+        md5: Its MD5, 32 hexadecimal digits.
+        public: See :func:`voxveil.datasets.adding.add_dataset`.
+        shards: As there.
+        reports: As there.
+
+    Raises:
+        InputError: A wrong address or MD5; what was imported is removed again.
+        DataError: DVC cannot get it.
+    """
+    dataset = ready(root, name)
+    found = _ARCHIVE.match(Path(urlsplit(url).path).name)
+    if not found:
+        raise InputError(f"--url {url}: must name SUBSET.tar.gz")
+    if not _MD5.match(md5.lower()):
+        raise InputError(f"--md5 {md5!r}: must be 32 hexadecimal digits")
+    archive = dataset.root / FOLDER / f"{name}.tar.gz"
+    pointer = archive.with_name(f"{archive.name}.dvc")
+    before = pointer.read_bytes() if pointer.is_file() else None
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(root):
+        try:
+            try:
+                dvc(root, "import-url", "--force", url, f"{FOLDER}/{archive.name}")
+            except DataError as error:
+                raise DataError(f"{url}: cannot be fetched ({error})") from None
+            got = tracked_md5(pointer)
+            if got != md5.lower():
+                raise InputError(f"{url}: MD5 is {got}, must be {md5.lower()}; nothing was registered")
+            _never_push(pointer)
+        except BaseException:
+            pointer.unlink(missing_ok=True)
+            if before is not None:
+                pointer.write_bytes(before)
+            archive.unlink(missing_ok=True)
+            raise
+    subset = found.group(1)
+    with tempfile.TemporaryDirectory(prefix="voxveil-", dir=root / ".dvc" / "tmp") as folder:
+        corpus = Path(folder) / name
+        (corpus / subset).mkdir(parents=True)
+        extract_archive(archive, subset, corpus / subset, corpus)
+        face = add_dataset(root, name, corpus, public=public, shards=shards, reports=reports)
+        shutil.rmtree(corpus)
+    archive.unlink()
+    return face
+
+
+def _never_push(pointer: Path) -> None:
+    """Mark the archive as not to be pushed: it can be fetched from its URL."""
+    content = yaml.safe_load(pointer.read_text(encoding="utf-8"))
+    content["outs"][0]["push"] = False
+    pointer.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")

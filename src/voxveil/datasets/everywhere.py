@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from voxveil.datasets.dataset import FOLDER, Dataset, check_name
 from voxveil.datasets.face import parse_manifest
 from voxveil.datasets.forgetting import current_datasets
-from voxveil.datasets.holdings import Holding, Output, holdings_in_git, outputs_with, speaker_rows
+from voxveil.datasets.holdings import (
+    Holding,
+    Output,
+    holdings_in_git,
+    outputs_with,
+    past_revisions,
+    speaker_rows,
+)
 from voxveil.datasets.mlflow_runs import FoundModel, FoundRun, Tracked, find_tracked, stores_of
-from voxveil.datasets.place import FOLDER, Place, check_name
-from voxveil.datasets.prepared import past_revisions
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
 from voxveil.runtime.atomic import read_json
-from voxveil.runtime.errors import DataError, InputError, PrivacyError
+from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.tracking.client import TrackingError
 
 __all__ = ["Everywhere", "find_everywhere"]
 
@@ -38,7 +45,7 @@ class Everywhere:
 
     speaker: str
     holdings: list[Holding]
-    current: list[Place]
+    current: list[Dataset]
     outputs: list[Output]
     releases: list[tuple[Release, int]]
     tracked: list[Tracked] = field(default_factory=list)
@@ -67,7 +74,7 @@ def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywher
     for name in names:
         check_name(name)
     if not speaker.strip() or "/" in speaker:
-        raise InputError(f"speaker {speaker!r}: must be a speaker id")
+        raise InputError(f"speaker {speaker!r}: must be a speaker id, not empty and without '/'")
     holdings, gaps = holdings_in_git(root, speaker, names)
     current = current_datasets(root, speaker, names)
     utterances = {row.utterance for holding in holdings for row in holding.rows}
@@ -86,7 +93,7 @@ def find_everywhere(root: Path, speaker: str, names: Sequence[str]) -> Everywher
     for store in stores:
         try:
             found.tracked.append(find_tracked(store, hashes))
-        except DataError as error:
+        except TrackingError as error:
             gaps.append(f"{error}; not searched")
     found.imported = sorted(
         {
@@ -117,6 +124,6 @@ def _releases(root: Path, speaker: str, utterances: set[str]) -> list[tuple[Rele
     return counted
 
 
-def _utterances(dataset: Place, speaker: str) -> set[str]:
+def _utterances(dataset: Dataset, speaker: str) -> set[str]:
     rows = parse_manifest(dataset.manifest.read_text(encoding="utf-8"), str(dataset.manifest))
     return {row.utterance for row in speaker_rows(rows, speaker)}

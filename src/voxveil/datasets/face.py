@@ -19,7 +19,7 @@ from typing import Any, Literal
 from voxveil.runtime.atomic import dump_json
 from voxveil.runtime.errors import InputError
 
-__all__ = ["COLUMNS", "Face", "Row", "face_text", "manifest_text", "parse_face", "parse_manifest", "summary"]
+__all__ = ["Face", "Row", "face_text", "manifest_text", "parse_face", "parse_manifest", "summary"]
 
 COLUMNS = ("utterance", "speaker", "sex", "subset", "seconds", "sha256")
 FORMAT = 1
@@ -115,7 +115,7 @@ def parse_manifest(text: str, where: str) -> tuple[Row, ...]:
     rows = [_row(line, f"{where}:{number}") for number, line in enumerate(lines[1:], 2)]
     for before, row in zip(rows, rows[1:]):
         if before.utterance >= row.utterance:
-            raise InputError(f"{where}: utterance {row.utterance} is there twice or out of order")
+            raise InputError(f"{where}: utterance {row.utterance} is listed twice or out of order")
     return tuple(rows)
 
 

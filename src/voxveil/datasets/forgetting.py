@@ -10,11 +10,10 @@ from pathlib import Path
 from voxveil.corpus.opening import open_folder
 from voxveil.corpus.source import Clip
 from voxveil.datasets.adding import Reports, finish_version, ready, require_unchanged
+from voxveil.datasets.dataset import FOLDER, Dataset, one_at_a_time
 from voxveil.datasets.face import Face, Row, parse_face, parse_manifest
 from voxveil.datasets.holdings import names_speaker, speaker_rows
-from voxveil.datasets.packing import corpus_files, pack_corpus
-from voxveil.datasets.place import FOLDER, Place, one_at_a_time
-from voxveil.datasets.rows import corpus_rows
+from voxveil.datasets.packing import corpus_files, corpus_rows, pack_corpus
 from voxveil.runtime.atomic import whole_directory
 from voxveil.runtime.errors import InputError
 
@@ -24,7 +23,7 @@ _TEXT = {".txt", ".scp", ".ctm", ".tsv", ".csv", ".json", ".jsonl", ".dur", ""}
 _WORD = re.compile(r"[^\s|,;\"']+")
 
 
-def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> list[Place]:
+def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> list[Dataset]:
     """Return the datasets of the work tree whose manifest names the speaker, sorted."""
     found = []
     for path in sorted((root / FOLDER).glob("*.manifest.tsv")):
@@ -37,7 +36,7 @@ def current_datasets(root: Path, speaker: str, names: Sequence[str] = ()) -> lis
     return found
 
 
-def forget_speaker(dataset: Place, speaker: str, reports: Reports) -> Face:
+def forget_speaker(dataset: Dataset, speaker: str, reports: Reports) -> Face:
     """Write the next version of a dataset without the speaker, atomically.
 
     Args:
@@ -56,7 +55,7 @@ def forget_speaker(dataset: Place, speaker: str, reports: Reports) -> Face:
     with one_at_a_time(dataset.root):
         if not dataset.folder.is_dir():
             raise InputError(
-                f"{dataset.folder}: is not here; 'dvc pull {FOLDER}/{dataset.tracked.name}' first"
+                f"{dataset.folder}: is missing; run 'dvc pull {FOLDER}/{dataset.tracked.name}' first"
             )
         require_unchanged(dataset)
         face = parse_face(dataset.summary.read_text(encoding="utf-8"), str(dataset.summary))
@@ -129,7 +128,9 @@ def _require_gone(
     out: Path, speaker: str, gone: Sequence[Clip], kept: Sequence[Clip], rows: Sequence[Row]
 ) -> None:
     if [row.utterance for row in rows] != [clip.id for clip in kept]:
-        raise InputError(f"speaker {speaker}: others' utterances would go too; nothing was changed")
+        raise InputError(
+            f"speaker {speaker}: utterances of other speakers would be removed too; nothing was changed"
+        )
     utterances = {clip.id for clip in gone}
     for inner in corpus_files(out):
         if names_speaker(out / inner, speaker, utterances):

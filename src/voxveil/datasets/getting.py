@@ -7,35 +7,23 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from voxveil.corpus.opening import open_folder
+from voxveil.datasets.dataset import FOLDER, check_name
 from voxveil.datasets.face import Face, manifest_text, parse_face, parse_manifest
-from voxveil.datasets.place import FOLDER, check_name
-from voxveil.datasets.rows import Report, corpus_rows
+from voxveil.datasets.packing import corpus_rows
 from voxveil.runtime.atomic import whole_directory
 from voxveil.runtime.dvc_program import dvc_environment, require_dvc
 from voxveil.runtime.errors import DataError, InputError, PrivacyError, one_line
 
-__all__ = ["FetchedVersion", "get_dataset", "get_version"]
+__all__ = ["get_version"]
 
 
-@dataclass(frozen=True)
-class FetchedVersion:
-    """A version of a dataset that was fetched.
-
-    Attributes:
-        face: Its summary.
-        commit: The commit that its revision stood for.
-    """
-
-    face: Face
-    commit: str
-
-
-def get_dataset(repository: str, name: str, revision: str, out: Path, *, report: Report) -> Face:
+def get_version(
+    repository: str, name: str, revision: str, out: Path, *, public_only: bool = False
+) -> tuple[Face, str]:
     """Write version ``revision`` of dataset ``name`` to ``out``, atomically.
 
     Every file is held against the manifest of that version before ``out`` appears.
@@ -45,36 +33,23 @@ def get_dataset(repository: str, name: str, revision: str, out: Path, *, report:
         name: Name of the dataset.
         revision: Branch, tag or commit.
         out: A folder that does not exist or is empty.
-        report: Told how many utterances were checked.
+        public_only: Refuse a dataset that is not declared public.
+
+    Returns:
+        Its summary, and the commit that the revision stands for.
 
     Raises:
         InputError: ``out`` holds something, there is no such dataset, or its data contradict its manifest.
+        PrivacyError: ``public_only``, and the dataset is not declared public; no speech was fetched.
         DataError: No such repository or revision, an object that the remote lacks (named), or a
             remote out of reach.
-    """
-    return get_version(repository, name, revision, out, report=report).face
-
-
-def get_version(
-    repository: str,
-    name: str,
-    revision: str,
-    out: Path,
-    *,
-    report: Report | None = None,
-    public_only: bool = False,
-) -> FetchedVersion:
-    """As :func:`get_dataset`; also returns the commit, and optionally requires a public dataset.
-
-    Raises:
-        PrivacyError: ``public_only``, and the dataset is not declared public; no speech was fetched.
     """
     require_dvc()
     check_name(name)
     if revision.startswith("-") or repository.startswith("-"):
-        raise InputError(f"{repository}@{revision}: not a repository and a revision")
+        raise InputError(f"{repository}@{revision}: repository and revision must not begin with '-'")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: is there already; give a new folder")
+        raise InputError(f"{out}: exists and is not an empty folder; name a new one")
     where = f"{repository}@{revision}"
     with _opened(repository, revision) as files:
         face, manifest = _face(files, name, where)
@@ -83,8 +58,8 @@ def get_version(
         commit = str(files.repo.get_rev())
         with whole_directory(out) as folder:
             _download(files, f"{FOLDER}/{name}", folder, where)
-            _check(folder, out, manifest, where, name, report or (lambda _: None))
-    return FetchedVersion(face, commit)
+            _check(folder, out, manifest, where, name)
+    return face, commit
 
 
 @contextmanager
@@ -143,7 +118,7 @@ def _download(files: Any, path: str, folder: Path, where: str) -> None:
     missing = [name for name in sorted(listed) if not (folder / Path(name).relative_to(path)).is_file()]
     if missing:
         object_id = listed[missing[0]].get("md5")
-        raise DataError(f"{where}: {missing[0]} (object {object_id}) did not arrive; nothing was written")
+        raise DataError(f"{where}: {missing[0]} (object {object_id}) was not fetched; nothing was written")
 
 
 def _lacking(error: Exception, listed: dict[str, Any], path: str) -> str:
@@ -156,15 +131,15 @@ def _lacking(error: Exception, listed: dict[str, Any], path: str) -> str:
     return f"the remote lacks {what}; 'dvc push --all-commits' where it was made"
 
 
-def _check(folder: Path, out: Path, manifest: str, where: str, name: str, report: Report) -> None:
+def _check(folder: Path, out: Path, manifest: str, where: str, name: str) -> None:
     try:
-        rows = corpus_rows(open_folder(folder), report)
+        rows = corpus_rows(open_folder(folder), lambda _: None)
     except InputError as error:
         raise InputError(
             f"{where}: {str(error).replace(str(folder), str(out))}; nothing was written"
         ) from None
     if manifest_text(rows) != manifest:
-        raise InputError(f"{where}: the data of {name} contradict its manifest; nothing was written")
+        raise InputError(f"{where}: the data of {name} do not match its manifest; nothing was written")
 
 
 def _reason(error: BaseException) -> str:

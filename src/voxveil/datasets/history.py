@@ -9,12 +9,12 @@ from pathlib import Path
 
 import yaml
 
+from voxveil.datasets.dataset import FOLDER, check_name
 from voxveil.datasets.face import Face, Row, parse_face, parse_manifest
 from voxveil.datasets.git import file_at, files_at, git, resolve
-from voxveil.datasets.place import FOLDER, check_name
 from voxveil.runtime.errors import DataError, InputError
 
-__all__ = ["Version", "all_versions", "names_at", "rows_at", "uncommitted", "versions_at"]
+__all__ = ["Version", "all_versions", "rows_at", "uncommitted", "versions_at"]
 
 _SUMMARY, _MANIFEST = ".json", ".manifest.tsv"
 
@@ -99,16 +99,8 @@ def rows_at(root: Path, name: str, revision: str) -> tuple[Row, ...]:
 
 
 def _names_ever(root: Path, start: Sequence[str]) -> list[str]:
-    listed = git(
-        root,
-        "log",
-        *start,
-        "--full-history",
-        "--format=",
-        "--name-only",
-        "--",
-        f":(glob){FOLDER}/*{_MANIFEST}",
-    )
+    manifests = f":(glob){FOLDER}/*{_MANIFEST}"
+    listed = git(root, "log", *start, "--full-history", "--format=", "--name-only", "--", manifests)
     return sorted({Path(line).name.removesuffix(_MANIFEST) for line in listed.split("\n") if line})
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
+from voxveil.datasets.dataset import FOLDER
 from voxveil.datasets.face import Row, parse_manifest
-from voxveil.datasets.git import file_at, files_at, refs
+from voxveil.datasets.git import file_at, files_at, git, refs
 from voxveil.datasets.history import all_versions
-from voxveil.datasets.place import FOLDER
 from voxveil.runtime.done import DONE
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.dvc_program import dvc
+from voxveil.runtime.errors import DataError, InputError
 
 __all__ = [
     "Holding",
@@ -25,6 +27,7 @@ __all__ = [
     "holdings_in_git",
     "names_speaker",
     "outputs_with",
+    "past_revisions",
     "speaker_rows",
 ]
 
@@ -181,3 +184,72 @@ def _output(folder: Path) -> Output:
             value = str(content.get(key, "")) if isinstance(content, dict) else ""
             stage, revision = (value, revision) if key == "stage" else (stage, value)
     return Output(folder, stage or "unknown", [], revision)
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STAGE = "prepare"
+
+
+def past_revisions(root: Path, speaker: str) -> set[str]:
+    """Return the digests of prepared corpora in history that hold the speaker, on either side.
+
+    What the cache no longer holds cannot be searched and gives nothing.
+
+    Raises:
+        DataError: Git or DVC refuses.
+    """
+    locks = _locks(root)
+    if not locks:
+        return set()
+    cache = Path(dvc(root, "cache", "dir").strip())
+    sides_of = {md5: _side(cache, md5, speaker) for md5 in {md5 for outputs in locks for md5 in outputs}}
+    found: set[str] = set()
+    for outputs in locks:
+        sides = [sides_of[md5] for md5 in outputs]
+        if any(holds_speaker for _, holds_speaker in sides):
+            found |= {revision for revision, _ in sides if revision}
+    return found
+
+
+def _locks(root: Path) -> list[tuple[str, ...]]:
+    """Return the digests of the prepared folders of each ``dvc.lock`` in any branch, tag or experiment."""
+    found: dict[tuple[str, ...], None] = {}
+    for commit in git(
+        root, "log", "--all", "HEAD", "--full-history", "--format=%H", "--", "dvc.lock"
+    ).split():
+        try:
+            content: Any = yaml.load(file_at(root, commit, "dvc.lock"), Loader=_LOADER)  # noqa: S506
+            outputs = content["stages"][_STAGE]["outs"]
+            found[tuple(str(output["md5"]) for output in outputs)] = None
+        except (DataError, yaml.YAMLError, KeyError, TypeError):
+            # Removed in that commit, left with the marks of a merge, or of another pipeline.
+            continue
+    return list(found)
+
+
+def _side(cache: Path, md5: str, speaker: str) -> tuple[str, bool]:
+    """Return the digest of one prepared folder and whether it holds the speaker."""
+    revision, holds_speaker = "", False
+    for name, content in _facts(cache, md5):
+        if name == "corpus.json":
+            revision = str(content[0].get("revision", "")) if content else ""
+        elif name.rpartition("/")[2] == "manifest.jsonl":
+            holds_speaker = holds_speaker or any(row.get("speaker") == speaker for row in content)
+    return revision, holds_speaker
+
+
+def _facts(cache: Path, md5: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the facts and manifests of a folder: name and the JSON objects in it."""
+    for entry in _objects(cache, md5):
+        name = str(entry.get("relpath", ""))
+        if name == "corpus.json" or name.endswith("manifest.jsonl"):
+            yield name, _objects(cache, str(entry.get("md5", "")), lines=name.endswith("jsonl"))
+
+
+def _objects(cache: Path, md5: str, *, lines: bool = False) -> list[dict[str, Any]]:
+    try:
+        text = (cache / "files/md5" / md5[:2] / md5[2:]).read_text(encoding="utf-8")
+        content = [json.loads(line) for line in text.split("\n") if line] if lines else json.loads(text)
+    except (OSError, ValueError):
+        return []
+    return [item for item in (content if isinstance(content, list) else [content]) if isinstance(item, dict)]

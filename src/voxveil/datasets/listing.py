@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from voxveil.datasets.changes import Changes
-from voxveil.datasets.face import Row
 from voxveil.datasets.history import Version
 from voxveil.runtime.atomic import dump_json
 from voxveil.runtime.terminal import align_columns
 
-__all__ = ["print_changes", "print_json", "print_table", "table"]
+__all__ = ["print_changes", "print_json", "print_table"]
 
 _HEADER = ("dataset", "revision", "date", "speakers", "utterances", "hours", "hash", "")
 #: Names shown of each kind; JSON has them all.
 _SHOWN = 20
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return columns of text, aligned."""
-    cells = [list(header), *(list(row) for row in rows)]
-    return "".join(f"{line}\n" for line in align_columns(cells))
 
 
 def print_table(versions: Sequence[Version]) -> None:
@@ -44,7 +37,7 @@ def print_table(versions: Sequence[Version]) -> None:
         note = "" if face is None else "public" if face.public else "private"
         fault = f"cannot be trusted: {version.fault}" if version.fault else note
         rows.append([version.name, version.commit[:12], version.date, *figures, fault])
-    sys.stdout.write(table(_HEADER, rows))
+    print("\n".join(align_columns([_HEADER, *rows])))
 
 
 def print_json(versions: Sequence[Version]) -> None:
@@ -75,17 +68,13 @@ def print_changes(name: str, before: str, after: str, changes: Changes) -> None:
         print("no difference")
         return
     rows = [[kind, str(len(speakers)), str(len(rows)), f"{h:.3f}"] for kind, speakers, rows, h in kinds]
-    sys.stdout.write(table(("", "speakers", "utterances", "hours"), rows))
+    print("\n".join(align_columns([("", "speakers", "utterances", "hours"), *rows])))
     for kind, speakers, _, _ in kinds:
         if speakers:
             print(f"speakers {kind}: {_some(speakers)}")
     for kind, _, utterances, _ in kinds:
         if utterances:
-            print(f"utterances {kind}: {_some(_ids(utterances))}")
-
-
-def _ids(rows: Iterable[Row]) -> list[str]:
-    return [row.utterance for row in rows]
+            print(f"utterances {kind}: {_some([row.utterance for row in utterances])}")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.runtime.errors import DataError
+from voxveil.tracking.client import call_or_none, connect
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["FoundModel", "FoundRun", "Tracked", "delete_found", "find_tracked", "stores_of"]
 
-_PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 #: MLflow keeps at most this much of a dataset's digest.
 _DIGEST = 36
 #: Tags that hold the hash of the speech something was made from.
@@ -81,11 +79,7 @@ def stores_of(root: Path) -> list[Store]:
         return []
     local = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
     found = {store.uri: store for store in (resolve_store(cwd=root), resolve_store(local, cwd=root))}
-    return [
-        store
-        for store in found.values()
-        if store.lock is None or Path(str(store.lock).removesuffix(".lock")).is_file()
-    ]
+    return [store for store in found.values() if store.file is None or store.file.is_file()]
 
 
 def find_tracked(store: Store, hashes: Collection[str]) -> Tracked:
@@ -96,32 +90,27 @@ def find_tracked(store: Store, hashes: Collection[str]) -> Tracked:
     logged, and as the training that such a run names (tags ``voxveil.training.*``).
 
     Raises:
-        DataError: MLflow is away or refuses.
+        TrackingError: MLflow is away or refuses.
     """
     wanted = sorted(set(hashes) - {""})
     if not wanted:
         return Tracked(store, (), ())
-    try:
-        return Tracked(store, tuple(_runs(_client(store), wanted)), tuple(_models(_client(store), wanted)))
-    except Exception as error:  # requests, SQLAlchemy, MLflow and OS errors: all mean "away"
-        raise _away(store, error) from None
+    with connect(store, experiment=False).burst() as client:
+        return Tracked(store, tuple(_runs(client, wanted)), tuple(_models(client, wanted)))
 
 
 def delete_found(tracked: Tracked) -> None:
     """Delete model versions and mark runs as deleted; ``mlflow gc`` removes those for good.
 
     Raises:
-        DataError: MLflow is away or refuses; doing it again goes on.
+        TrackingError: MLflow is away or refuses; doing it again goes on.
     """
-    try:
-        client = _client(tracked.store)
+    with connect(tracked.store, experiment=False).burst() as client:
         for model in tracked.models:
             client.delete_model_version(model.name, model.version)
         for run in tracked.runs:
             if not run.deleted:
                 client.delete_run(run.id)
-    except Exception as error:
-        raise _away(tracked.store, error) from None
 
 
 def _runs(client: Any, wanted: list[str]) -> list[FoundRun]:
@@ -142,8 +131,10 @@ def _runs(client: Any, wanted: list[str]) -> list[FoundRun]:
         runs.update({run.info.run_id: run for run in _pages(search)})
     for run in list(runs.values()):
         for name, value in run.data.tags.items():
-            if name.startswith(f"{PREFIX}training.") and value not in runs:
-                runs.update({training.info.run_id: training for training in _if_there(client, value)})
+            training = call_or_none(client.get_run, value) if name.startswith(f"{PREFIX}training.") else None
+            # One that was removed permanently is no longer there.
+            if training is not None:
+                runs[training.info.run_id] = training
     found = [
         FoundRun(
             run_id,
@@ -154,18 +145,6 @@ def _runs(client: Any, wanted: list[str]) -> list[FoundRun]:
         for run_id, run in runs.items()
     ]
     return sorted(found, key=lambda run: (run.experiment, run.name, run.id))
-
-
-def _if_there(client: Any, run_id: str) -> list[Any]:
-    """Return a list with a run, empty if it was removed permanently."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        return [client.get_run(run_id)]
-    except MlflowException as error:
-        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise
-        return []
 
 
 def _models(client: Any, wanted: list[str]) -> list[FoundModel]:
@@ -195,19 +174,3 @@ def _pages(search: Callable[[str | None], Any]) -> Iterator[Any]:
         token = page.token
         if not token:
             return
-
-
-def _away(store: Store, error: Exception) -> DataError:
-    return DataError(f"MLflow at {store.shown}: {store.redact(str(error)) or type(error).__name__}")
-
-
-def _client(store: Store) -> Any:
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    for name, value in _PATIENCE.items():
-        os.environ.setdefault(name, value)
-    from mlflow.tracking import MlflowClient
-
-    # Alembic and MLflow narrate the opening of a database.
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    return MlflowClient(tracking_uri=store.uri)

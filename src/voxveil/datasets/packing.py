@@ -6,19 +6,27 @@ Both keep the bytes of each audio file, so the manifest is the same either way.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from voxveil.audio.containers import cut_short, not_read
 from voxveil.corpus.source import SHARD_STEM, Clip, Source, clip_file
 from voxveil.datasets.face import Row
-from voxveil.datasets.rows import Report, clip_row
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.done import file_sha256
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.filenames import NOT_UTF8, printable, utf8_name
 from voxveil.runtime.shards import ShardWriter
 
-__all__ = ["MOST_FILES", "copy_corpus", "corpus_files", "pack_corpus", "require_inside", "write_tables"]
+__all__ = [
+    "MOST_FILES",
+    "Report",
+    "copy_corpus",
+    "corpus_files",
+    "corpus_rows",
+    "pack_corpus",
+    "require_inside",
+]
 
 #: With more files than this a folder is stored as shards: DVC handles each file by itself.
 MOST_FILES = 10_000
@@ -52,7 +60,7 @@ def require_inside(source: Source, folder: Path) -> None:
         inside = clip.path is not None and clip.path.absolute().is_relative_to(base)
         if not inside or ".." in clip.path.absolute().relative_to(base).parts:  # type: ignore[union-attr]
             raise InputError(
-                f"{folder}: utterance {clip.id} lies outside ({clip.path}); copy it in, or --shards packs it"
+                f"{folder}: utterance {clip.id} lies outside it ({clip.path}); copy it in, or use --shards"
             )
 
 
@@ -120,3 +128,60 @@ def _path(clip: Clip) -> Path:
 
 def _lines(pairs: Iterable[tuple[str, str]]) -> str:
     return "".join(f"{key} {value}".rstrip() + "\n" for key, value in pairs)
+
+
+#: Told how many are done.
+Report = Callable[[int], None]
+
+#: A header can announce any number; beyond this (over a day at 384 kHz) the samples are counted.
+_PLAUSIBLE = 1 << 35
+
+
+def corpus_rows(source: Source, report: Report) -> list[Row]:
+    """Return one row per clip, in order of id.
+
+    Args:
+        source: An opened corpus.
+        report: Told how many clips are done.
+
+    Raises:
+        InputError: Naming the first file that is absent or not audio; ``voxveil corpus check`` names
+            all.
+    """
+    rows = []
+    for done, clip in enumerate(source.clips, 1):
+        with clip_file(source, clip) as path:
+            rows.append(clip_row(clip, path))
+        report(done)
+    return rows
+
+
+def clip_row(clip: Clip, path: Path) -> Row:
+    """Return the row of a clip whose audio is in ``path``."""
+    shown = str(clip.path)
+    if not path.is_file():
+        raise InputError(f"{shown}: no such file (utterance {clip.id})")
+    milliseconds = _milliseconds(path, shown)
+    return Row(clip.id, clip.speaker, clip.sex, clip.subset, milliseconds, file_sha256(path))
+
+
+def _milliseconds(path: Path, shown: str) -> int:
+    soundfile = import_extra("soundfile", "data")
+    if path.stat().st_size == 0:
+        raise InputError(f"{shown}: refused, the file has 0 bytes")
+    if refusal := not_read(path):
+        raise InputError(f"{shown}: {refusal}")
+    if cut := cut_short(path):
+        raise InputError(f"{shown}: refused, cut short ({cut})")
+    try:
+        info = soundfile.info(str(path))
+    except (soundfile.SoundFileError, RuntimeError) as error:
+        reason = " ".join(str(error).split()).rpartition(": ")[2].rstrip(".")
+        raise InputError(f"{shown}: refused, not readable as audio ({reason})") from None
+    samples, rate = int(info.frames), int(info.samplerate)
+    if not 0 < samples < _PLAUSIBLE:
+        from voxveil.audio.files import read_recording
+
+        recording = read_recording(path, shown)
+        samples, rate = recording.source_samples, recording.source_rate
+    return (samples * 1000 + rate // 2) // rate

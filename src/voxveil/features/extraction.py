@@ -103,16 +103,9 @@ class System:
         pitch = self.pitch.release(f0, noise)
         content = self.content.release(audio, noise)
         losses = {"pitch": pitch.loss, "content": content.loss}
-        announced = self.rule.losses(frames, secret=isinstance(noise, SystemNoise))
-        for name, loss in losses.items():
-            if loss != announced[name]:
-                raise PrivacyError(f"{name} was released at {loss}, announced was {announced[name]}")
+        self._require_announced(losses, self.rule.losses(frames, secret=isinstance(noise, SystemNoise)))
         if len(content.value) != frames:
             raise PrivacyError(f"content has {len(content.value)} frames, the utterance {frames}")
-        if self.content.every != self.rule.every:
-            raise PrivacyError(
-                f"a content vector covers {self.content.every} frames, announced were {self.rule.every}"
-            )
         return Features(content, pitch, losses, self.rule.vectors(frames))
 
     def release_window(
@@ -133,12 +126,18 @@ class System:
         content = self.content.release(audio, noise, span)
         frames = len(f0[span])
         secret = isinstance(noise, SystemNoise)
-        for name, loss, announced in (
-            ("pitch", pitch.loss, self.rule.window_loss(frames, secret=secret)),
-            ("content", content.loss, self.rule.losses(frames, secret=secret)["content"]),
-        ):
-            if loss != announced:
-                raise PrivacyError(f"{name} was released at {loss}, announced was {announced}")
-        if not len(content.value) == len(pitch.value) == frames or self.content.every != self.rule.every:
+        of_window = {"pitch": self.rule.window_loss(frames, secret=secret)}
+        announced = {**self.rule.losses(frames, secret=secret), **of_window}
+        self._require_announced({"pitch": pitch.loss, "content": content.loss}, announced)
+        if not len(content.value) == len(pitch.value) == frames:
             raise PrivacyError(f"a window of {frames} frames has {len(content.value)} frames of content")
         return content, pitch
+
+    def _require_announced(self, losses: Mapping[str, Loss], announced: Mapping[str, Loss]) -> None:
+        for name, loss in losses.items():
+            if loss != announced[name]:
+                raise PrivacyError(f"{name} was released at {loss}, announced was {announced[name]}")
+        if self.content.every != self.rule.every:
+            raise PrivacyError(
+                f"a content vector covers {self.content.every} frames, announced were {self.rule.every}"
+            )

@@ -1,14 +1,16 @@
-"""Adapter between Kubeflow and a stage: reads ``{{$}}``, writes ``executor_output.json``."""
+"""Adapter between Kubeflow and a stage or step: reads ``{{$}}``, writes ``executor_output.json``."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from voxveil.config import Params, parse_params
 from voxveil.kubeflow.ends import (
+    ExecutorInput,
     check_output_parameters,
     files_artifact,
     named_artifact,
@@ -17,8 +19,8 @@ from voxveil.kubeflow.ends import (
     read_training,
     write_output,
 )
-from voxveil.kubeflow.executor import ExecutorInput
 from voxveil.kubeflow.locations import leave_locations, report_locations
+from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
 from voxveil.runtime.done import DONE
 from voxveil.runtime.errors import ParamsError
@@ -26,7 +28,7 @@ from voxveil.stages.registry import StageSpec, stage_spec
 from voxveil.stages.run import fingerprint, made_for, run_stage
 from voxveil.stages.training_runs import training_name
 
-__all__ = ["PAGE", "check_keys", "run_executor_input"]
+__all__ = ["run_executor_input", "run_task"]
 
 #: The file of an HTML output that Kubeflow's page shows.
 PAGE = "index.html"
@@ -46,43 +48,86 @@ def run_executor_input(stage: str, executor_input_json: str) -> int:
         VoxveilError: Nothing was written.
     """
     spec = stage_spec(stage)
-    call = ExecutorInput.parse(executor_input_json)
-    mapping = params_mapping(call)
-    params = parse_params(mapping, complete=True)
-    key = str(call.parameters.get("key", ""))
-    check_output_parameters(call, spec, ("fingerprint",) if spec.trains else ())
-    locations = report_locations(call.parameters) if spec.name == "report" else None
+    values = ("fingerprint",) if spec.trains else ()
+    return run_task(spec, executor_input_json, partial(_run_stage, spec), values)
+
+
+def run_task(
+    spec: StageSpec, executor_input_json: str, work: Callable[[StepCall], StepResult], values: Sequence[str]
+) -> int:
+    """Run the work of a stage or step with the inputs and outputs that the launcher's message names.
+
+    Args:
+        spec: The stage or step.
+        executor_input_json: What the launcher put in place of ``{{$}}``.
+        work: Writes the outputs.
+        values: Names of its output parameters beside digests and locations.
+
+    Returns:
+        0 when every output and ``executor_output.json`` are in place.
+
+    Raises:
+        VoxveilError: Nothing was written.
+    """
+    message = ExecutorInput.parse(executor_input_json)
+    params = parse_params(params_mapping(message.parameters), complete=True)
+    key = str(message.parameters.get("key", ""))
+    check_output_parameters(message, spec, values)
+    locations = report_locations(message.parameters) if spec.name == "report" else None
     if spec.gpu:
         from voxveil.training.devices import require_gpu
 
         require_gpu()
-    outputs = {port.name: named_artifact(call.outputs, spec, files_artifact(port)) for port in spec.outputs}
-    pages = {
-        port: named_artifact(call.outputs, spec, port.name) for port in spec.outputs if port.kind == "HTML"
+    outputs = {
+        port.name: named_artifact(message.outputs, spec, files_artifact(port)) for port in spec.outputs
     }
-    with tempfile.TemporaryDirectory(prefix="voxveil-") as temporary:
-        params_path = Path(temporary) / "params.json"
-        write_json(params_path, mapping)
-        inputs, digests = read_inputs(call, spec, params, Path(temporary))
+    pages = {
+        port.name: named_artifact(message.outputs, spec, port.name)
+        for port in spec.outputs
+        if files_artifact(port) != port.name
+    }
+    with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
+        inputs, digests = read_inputs(message, spec, params, Path(scratch))
         check_keys(spec, key, params, inputs)
+        result = work(
+            StepCall(
+                spec.name,
+                key,
+                params,
+                message.parameters,
+                inputs,
+                {port: artifact.uri for port, artifact in message.inputs.items()},
+                digests,
+                {port: artifact.path for port, artifact in outputs.items()},
+            )
+        )
+    for name, page in pages.items():
+        write_bytes(page.path, (outputs[name].path / PAGE).read_bytes())
+    write_output(message, spec, key, result.done, outputs, result.values)
+    if locations is not None:
+        leave_locations(locations, outputs["report"].uri, result.done["report"].digest)
+    for name, record in result.done.items():
+        print(f"{spec.command}: {name}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
+    return 0
+
+
+def _run_stage(spec: StageSpec, call: StepCall) -> StepResult:
+    with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
+        params_path = Path(scratch) / "params.json"
+        write_json(params_path, params_mapping(call.parameters))
         done = run_stage(
             spec.name,
             params_path,
-            inputs,
-            {name: artifact.path for name, artifact in outputs.items()},
-            key=key,
-            digests=digests,
-            training=read_training(call),
+            call.inputs,
+            call.outputs,
+            key=call.key,
+            digests=call.digests,
+            training=read_training(call.parameters),
         )
-    for port, page in pages.items():
-        write_bytes(page.path, (outputs[port.name].path / PAGE).read_bytes())
-    mark = f"{training_name(spec, key)} {fingerprint(spec, key, params, digests)}" if spec.trains else ""
-    write_output(call, spec, key, done, outputs, {"fingerprint": mark})
-    if locations is not None:
-        leave_locations(locations, outputs["report"].uri, done["report"].digest)
-    for name, record in done.items():
-        print(f"{spec.command}: {name}: {len(record.files)} files, digest {record.digest}", file=sys.stderr)
-    return 0
+    if not spec.trains:
+        return StepResult(done, {})
+    mark = f"{training_name(spec, call.key)} {fingerprint(spec, call.key, call.params, call.digests)}"
+    return StepResult(done, {"fingerprint": mark})
 
 
 def check_keys(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, Path]) -> None:

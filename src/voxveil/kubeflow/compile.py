@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from voxveil.config import Params
-from voxveil.kubeflow.placement import placer
-from voxveil.kubeflow.resources import Images
-from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+from voxveil.kubeflow.pods import Images, pod_configurer
+from voxveil.runtime.errors import InputError, ParamsError, import_extra
+from voxveil.runtime.project import nearest_above
 
 __all__ = ["compile_pipeline", "project_root"]
 
@@ -33,9 +33,9 @@ def project_root(start: Path) -> Path:
         InputError: There is none: the pipelines are part of a checkout, not of the package.
     """
     start = Path(start).resolve()
-    for folder in (start, *start.parents):
-        if (folder / "pipelines" / f"{_DEFAULT}.py").is_file():
-            return folder
+    found = nearest_above(start, f"pipelines/{_DEFAULT}.py")
+    if found is not None:
+        return found
     raise InputError(f"{start}: no pipelines/{_DEFAULT}.py here or above; run this in a checkout of voxveil")
 
 
@@ -63,13 +63,10 @@ def compile_pipeline(
         raise InputError(f"--pipeline {name}: not there; pipelines: {', '.join(known)}")
     if not params.systems:
         raise ParamsError("systems: there are none, so there is nothing to run; add one")
-    try:
-        from kfp import compiler
-    except ImportError:
-        raise MissingExtraError("kfp", "pipeline") from None
+    compiler = import_extra("kfp.compiler", "pipeline")
     with _importing_from(root):
         module = importlib.import_module(f"pipelines.{name}")
-    configure = placer(root, images, params)
+    configure = pod_configurer(root, images, params)
     if draws is None:
         pipeline = module.build(params, configure)
     elif "draws" in inspect.signature(module.build).parameters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from voxveil.kubeflow.steps.registry import is_step, spec_of
-from voxveil.runtime.errors import MissingExtraError
+from voxveil.runtime.errors import import_extra
 
 __all__ = ["stage_container"]
 
@@ -15,10 +15,7 @@ def stage_container(command: str) -> Any:
 
     The image is a mere name here; a pipeline replaces it by a digest from ``images.lock.json``.
     """
-    try:
-        from kfp import dsl
-    except ImportError:
-        raise MissingExtraError("kfp", "pipeline") from None
+    dsl = import_extra("kfp.dsl", "pipeline")
     spec = spec_of(command)
     words = ["voxveil", "pipeline", "step"] if is_step(spec.name) else ["voxveil", "stage"]
     return dsl.ContainerSpec(

@@ -7,7 +7,6 @@ status was read, and what counts as done is what :func:`voxveil.kubeflow.local.c
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from typing import Any
 
 from voxveil.kubeflow.graph import Pipeline, Task
 from voxveil.kubeflow.local import Execute, task_environment
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra, one_line
 
 __all__ = ["docker_execute", "require_images"]
 
@@ -49,7 +48,7 @@ def require_images(pipeline: Pipeline) -> None:
         InputError: No Docker, or an image is missing (named).
         MissingExtraError: Docker's package is not installed.
     """
-    docker = _docker()
+    docker = import_extra("docker", "pipeline")
     try:
         client = docker.from_env()
         try:
@@ -57,7 +56,9 @@ def require_images(pipeline: Pipeline) -> None:
         finally:
             client.close()
     except docker.errors.DockerException as error:
-        raise InputError(f"Docker cannot be reached ({_line(error)}); --no-docker runs without it") from None
+        raise InputError(
+            f"Docker cannot be reached ({one_line(error)}); --no-docker runs without it"
+        ) from None
     tasks = [*pipeline.tasks, *([pipeline.exit] if pipeline.exit else [])]
     missing = sorted({task.image for task in tasks} - known)
     if missing:
@@ -75,7 +76,7 @@ def docker_execute(root: Path, report: Callable[[str], None], *, network: str = 
         report: Told every line a container prints.
         network: Docker network; ``host`` lets a container reach servers on this machine.
     """
-    _docker()
+    import_extra("docker", "pipeline")
     root = Path(root).resolve()
     # Kubernetes gives checkpoints and ledger by volume and by S3; here they lie beside the tasks.
     for name in ("checkpoints", "ledger"):
@@ -84,13 +85,10 @@ def docker_execute(root: Path, report: Callable[[str], None], *, network: str = 
 
     def execute(task: Task, message: Mapping[str, Any]) -> None:
         _hand_over(root / task.name)
-        text = json.dumps(message, allow_nan=False)
-        command = [text if word == "{{$}}" else word for word in task.command]
         variables = task_environment(
             task, root, {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
         )
-        timeout = int(task.kubernetes.get("activeDeadlineSeconds", 0)) or None
-        status = _run(task, command, root, variables, network, timeout, report)
+        status = _run(task, task.command_for(message), root, variables, network, report)
         if status:
             raise InputError(f"task {task.title}: its container returned {status}; see the lines above")
 
@@ -103,13 +101,12 @@ def _run(
     root: Path,
     variables: Mapping[str, str],
     network: str,
-    timeout: int | None,
     report: Callable[[str], None],
 ) -> int:
     from kfp import local
     from kfp.local import docker_task_handler
 
-    docker = _docker()
+    docker = import_extra("docker", "pipeline")
     runner = local.DockerRunner(
         network_mode=network,
         read_only=True,
@@ -130,7 +127,7 @@ def _run(
             volumes=handler.get_volumes_to_mount(client),
             **runner.container_run_args,
         )
-        timer = threading.Timer(timeout or _LONG, _stop, (container, late))
+        timer = threading.Timer(task.timeout or _LONG, _stop, (container, late))
         timer.daemon = True
         timer.start()
         try:
@@ -141,10 +138,10 @@ def _run(
             timer.cancel()
             container.remove(force=True)
         if late.is_set():
-            raise InputError(f"task {task.title}: stopped after its timeout of {timeout} s")
+            raise InputError(f"task {task.title}: stopped after its timeout of {task.timeout} s")
         return code
     except docker.errors.DockerException as error:
-        raise InputError(f"task {task.title}: Docker refuses ({_line(error)})") from None
+        raise InputError(f"task {task.title}: Docker refuses ({one_line(error)})") from None
     finally:
         client.close()
 
@@ -163,16 +160,3 @@ def _hand_over(folder: Path) -> None:
     """Give the containers' user write access to a folder created by root."""
     if os.getuid() == 0:
         os.chown(folder, *_user())
-
-
-def _docker() -> Any:
-    try:
-        import docker
-    except ImportError:
-        raise MissingExtraError("docker", "pipeline") from None
-    return docker
-
-
-def _line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else f"{text[:197]}..."

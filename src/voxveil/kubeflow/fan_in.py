@@ -41,7 +41,7 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
     found: dict[str, tuple[str, str]] = {}
     for system, uri, digest in read_locations(entries, name):
         if system in found:
-            raise InputError(f"input {name}: system {system} is there twice")
+            raise InputError(f"input {name}: system {system} is given twice")
         found[system] = (uri, digest)
     if set(found) != set(systems):
         raise ParamsError(

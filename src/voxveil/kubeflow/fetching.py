@@ -16,6 +16,7 @@ from typing import Any
 
 from voxveil.config import Params, load_params, parse_params
 from voxveil.config.compose import params_text, was_edited
+from voxveil.config.older import renamed_content
 from voxveil.kubeflow.fan_in import location, read_locations
 from voxveil.kubeflow.local import RECORD
 from voxveil.kubeflow.locations import REPORT, Locations, find_locations
@@ -25,7 +26,7 @@ from voxveil.kubeflow.submitting import find_started
 from voxveil.runtime.atomic import read_json, whole_directory, write_text
 from voxveil.runtime.done import DONE, require_done
 from voxveil.runtime.errors import InputError, ParamsError, VoxveilError
-from voxveil.tracking.reading import connect_to_read
+from voxveil.tracking.client import connect_to_read
 from voxveil.tracking.store import resolve_store
 
 __all__ = ["Finished", "fetch_results", "finished_here", "finished_on_server"]
@@ -171,11 +172,11 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
             raise InputError(f"{folder}: is {what}; it must be a folder")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; it must be a file")
-    if not _same_params(path, run.params) and was_edited(project):
-        raise InputError(f"{path}: is another than that of {run.name}; fetch into another folder")
-    places = {output.partition("/")[0] for output in wanted}
+    if not _same_params(path, run.params) and was_edited(project, or_set=True):
+        raise InputError(f"{path}: differs from the parameters of {run.name}; fetch into another folder")
+    stages = {output.partition("/")[0] for output in wanted}
     present = set()
-    for output in _found(outputs, places):
+    for output in _found(outputs, stages):
         try:
             ((_, _, digest),) = read_locations([wanted[output]], output)
             require_done(outputs / output, output, digest=digest)
@@ -212,7 +213,7 @@ def _write_params(run: Finished, project: Path) -> str:
     path = project / "params.yaml"
     if _same_params(path, run.params):
         return f"{path}: is that of the run"
-    write_text(path, params_text(run.params))
+    write_text(path, params_text(run.params, command="voxveil pipeline fetch"))
     return f"{path}: written, as the run had it"
 
 
@@ -257,7 +258,7 @@ def _given(server: Server, run: Any, name: str) -> Any:
 
 def _params(content: Any, name: str) -> Params:
     try:
-        params = parse_params(content, complete=True)
+        params = parse_params(renamed_content(content), complete=True)
     except ParamsError as error:
         raise ParamsError(f"{name}: its parameters are not of this version of voxveil: {error}") from None
     # Kubeflow keeps no order. The original first, as the pipeline has it.

@@ -58,6 +58,16 @@ class Task:
     retry: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def timeout(self) -> int | None:
+        """Seconds after which the task is stopped, None without a limit."""
+        return int(self.kubernetes.get("activeDeadlineSeconds", 0)) or None
+
+    def command_for(self, message: Mapping[str, Any]) -> list[str]:
+        """Return the words of the command with the launcher's message in place of ``{{$}}``."""
+        text = json.dumps(message, allow_nan=False)
+        return [text if word == "{{$}}" else word for word in self.command]
+
+    @property
     def output_artifacts(self) -> Mapping[str, Any]:
         """Type of each output artifact."""
         found: Mapping[str, Any] = self.component.get("outputDefinitions", {}).get("artifacts", {})
@@ -144,9 +154,7 @@ def read_pipeline(text: str) -> Pipeline:
             _task(name, content, spec["components"], executors, kubernetes)
             for name, content in _ordered(plain)
         ]
-        final = None
-        if last is not None:
-            final = _task(*last, spec["components"], executors, kubernetes)
+        final = None if last is None else _task(*last, spec["components"], executors, kubernetes)
         inputs = spec["root"].get("inputDefinitions", {}).get("parameters", {})
         defaults = {name: value["defaultValue"] for name, value in inputs.items() if "defaultValue" in value}
         types = {name: str(value.get("parameterType", "")) for name, value in inputs.items()}

@@ -10,7 +10,6 @@ task reported. ``voxveil pipeline fetch`` reads it.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -190,18 +189,16 @@ def check_outputs(task: Task, message: Mapping[str, Any]) -> tuple[dict[str, Any
 
 
 def _execute(task: Task, message: Mapping[str, Any], root: Path) -> None:
-    text = json.dumps(message, allow_nan=False)
-    command = [text if word == "{{$}}" else word for word in task.command]
-    timeout = int(task.kubernetes.get("activeDeadlineSeconds", 0)) or None
+    command = task.command_for(message)
     environment = task_environment(task, root, os.environ)
-    places = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
-    environment["PATH"] = os.pathsep.join(places)
+    folders = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    environment["PATH"] = os.pathsep.join(folders)
     try:
-        done = subprocess.run(command, env=environment, timeout=timeout, check=False)
+        done = subprocess.run(command, env=environment, timeout=task.timeout, check=False)
     except FileNotFoundError:
         raise InputError(f"task {task.title}: no command {command[0]!r} on this machine") from None
     except subprocess.TimeoutExpired:
-        raise InputError(f"task {task.title}: stopped after its timeout of {timeout} s") from None
+        raise InputError(f"task {task.title}: stopped after its timeout of {task.timeout} s") from None
     if done.returncode:
         raise InputError(f"task {task.title}: its command returned {done.returncode}; see the lines above")
 

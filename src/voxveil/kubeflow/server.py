@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from voxveil.runtime.errors import InputError, MissingExtraError, VoxveilError
+from voxveil.runtime.errors import InputError, VoxveilError, import_extra, one_line
 
 __all__ = ["Endpoint", "KubeflowError", "Server", "find_endpoint"]
 
@@ -37,18 +37,14 @@ class Endpoint:
     Attributes:
         url: Address without a slash at the end; may hold no credentials.
         namespace: Profile of a server of several users, empty elsewhere.
-        token: Bearer token, empty for none.
+        token: Bearer token, empty for none; not shown by ``repr``.
         authorities: File of certificate authorities, empty for the usual ones.
     """
 
     url: str
     namespace: str = ""
-    token: str = ""
+    token: str = field(default="", repr=False)
     authorities: str = ""
-
-    def __repr__(self) -> str:
-        """Show everything but the token."""
-        return f"Endpoint({self.url!r}, namespace={self.namespace!r})"
 
 
 def find_endpoint(environ: Mapping[str, str] | None = None) -> Endpoint:
@@ -91,11 +87,9 @@ class Server:
     """
 
     def __init__(self, endpoint: Endpoint, *, backoff: float = 0.5) -> None:
-        try:
-            import kfp_server_api
-            import urllib3
-        except ImportError:
-            raise MissingExtraError("kfp", "pipeline") from None
+        kfp_server_api = import_extra("kfp_server_api", "pipeline", "kfp")
+        import urllib3
+
         self.endpoint = endpoint
         self.api: Any = kfp_server_api
         settings = kfp_server_api.Configuration(host=endpoint.url)
@@ -138,35 +132,30 @@ class Server:
             file: The compiled file, ``.yaml``.
             description: One line for people.
         """
-        pipeline_id = self._pipeline_id(name)
-        if not pipeline_id:
+        by_name = self._pipelines.pipeline_service_get_pipeline_by_name
+        pipeline = self._call(by_name, name, absent=True, **self._space())
+        if pipeline is None:
             body = self.api.V2beta1Pipeline(name=name, display_name=name, **self._space())
-            pipeline_id = str(self._call(self._pipelines.pipeline_service_create_pipeline, body).pipeline_id)
+            pipeline = self._call(self._pipelines.pipeline_service_create_pipeline, body)
         else:
             versions = self._pipelines.pipeline_service_list_pipeline_versions
-            for known in self._pages(versions, "pipeline_versions", pipeline_id):
+            for known in self._pages(versions, "pipeline_versions", pipeline.pipeline_id):
                 if version in (known.name, known.display_name):
-                    return pipeline_id, str(known.pipeline_version_id)
+                    return str(pipeline.pipeline_id), str(known.pipeline_version_id)
         uploaded = self._call(
             self._uploads.upload_pipeline_version,
             str(file),
             name=version,
-            pipelineid=pipeline_id,
+            pipelineid=pipeline.pipeline_id,
             description=description,
         )
-        return pipeline_id, str(uploaded.pipeline_version_id)
+        return str(pipeline.pipeline_id), str(uploaded.pipeline_version_id)
 
     def compiled(self, pipeline_id: str, version_id: str) -> Any | None:
         """Return the compiled file of a version as objects, None if the version does not exist."""
         get = self._pipelines.pipeline_service_get_pipeline_version
         found = self._call(get, pipeline_id, version_id, absent=True)
         return None if found is None else found.pipeline_spec
-
-    def _pipeline_id(self, name: str) -> str:
-        found = self._call(
-            self._pipelines.pipeline_service_get_pipeline_by_name, name, absent=True, **self._space()
-        )
-        return "" if found is None else str(found.pipeline_id)
 
     def start(self, run: Any) -> Any:
         """Start a run (``V2beta1Run``) and return it."""
@@ -192,21 +181,13 @@ class Server:
 
     def schedules(self, experiment_id: str, name: str = "") -> list[Any]:
         """Return the recurring runs of an experiment, those called ``name`` where one is given."""
-        more = {"experiment_id": experiment_id}
-        return list(
-            self._named(
-                self._schedules.recurring_run_service_list_recurring_runs, "recurring_runs", name, **more
-            )
-        )
+        list_all = self._schedules.recurring_run_service_list_recurring_runs
+        return list(self._named(list_all, "recurring_runs", name, experiment_id=experiment_id))
 
     def enable_schedule(self, schedule_id: str, enabled: bool) -> None:
         """Switch a recurring run on or off."""
-        api = self._schedules
-        on, off = (
-            api.recurring_run_service_enable_recurring_run,
-            api.recurring_run_service_disable_recurring_run,
-        )
-        self._call(on if enabled else off, schedule_id)
+        action = "enable" if enabled else "disable"
+        self._call(getattr(self._schedules, f"recurring_run_service_{action}_recurring_run"), schedule_id)
 
     def delete_schedule(self, schedule_id: str) -> None:
         """Delete a recurring run; runs it started go on."""
@@ -258,9 +239,8 @@ class Server:
             ) from None
 
     def _redacted(self, error: object) -> str:
-        text = " ".join(str(error).split())
-        text = text.replace(self.endpoint.token, "***") if self.endpoint.token else text
-        return text if len(text) <= 160 else f"{text[:157]}..."
+        text = str(error)
+        return one_line(text.replace(self.endpoint.token, "***") if self.endpoint.token else text, 160)
 
 
 def _refusal(error: Any) -> str:
@@ -274,5 +254,4 @@ def _refusal(error: Any) -> str:
     except ValueError:
         content = {}
     said = content.get("message") or content.get("error") if isinstance(content, dict) else None
-    text = " ".join(str(said or error.reason).split())
-    return f"{error.status} {text if len(text) <= 300 else text[:297] + '...'}"
+    return f"{error.status} {one_line(said or error.reason)}"

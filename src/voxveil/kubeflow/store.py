@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint, s3_reason, s3_session
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint, s3_faults, s3_keys, s3_session
 
 __all__ = ["check_reachable", "fetch", "parse_location", "seen_from"]
 
@@ -78,9 +78,7 @@ def fetch(uri: str, folder: Path) -> None:
             raise InputError(f"{uri}: no such folder")
         shutil.copytree(source, folder)
         return
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
+    with s3_faults(uri, "read"):
         client = s3_client(endpoint=location.endpoint, region=location.region, connect_timeout=10, attempts=5)
         count = 0
         for key, relative in _objects(client, location, uri):
@@ -88,19 +86,15 @@ def fetch(uri: str, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             client.download_file(location.bucket, key, str(target))
             count += 1
-    except (BotoCoreError, ClientError) as error:
-        raise InputError(f"{uri}: cannot be read ({s3_reason(error)})") from None
     if not count:
         raise InputError(f"{uri}: nothing is stored there")
 
 
-def _objects(client: Any, place: S3Uri, uri: str) -> Iterator[tuple[str, str]]:
-    prefix = place.key("")
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=prefix):
-        for item in page.get("Contents", []):
-            relative = item["Key"].removeprefix(prefix)
-            if not relative or relative.endswith("/"):
-                continue
-            if relative.startswith("/") or ".." in PurePosixPath(relative).parts:
-                raise InputError(f"{uri}: object {item['Key']!r} would be written outside its folder")
-            yield item["Key"], relative
+def _objects(client: Any, location: S3Uri, uri: str) -> Iterator[tuple[str, str]]:
+    for key in s3_keys(client, location):
+        relative = key.removeprefix(location.key(""))
+        if not relative or relative.endswith("/"):
+            continue
+        if relative.startswith("/") or ".." in PurePosixPath(relative).parts:
+            raise InputError(f"{uri}: object {key!r} would be written outside its folder")
+        yield key, relative

@@ -15,12 +15,12 @@ from typing import Any
 
 from voxveil.kubeflow.cron import check_cron
 from voxveil.kubeflow.graph import read_pipeline
-from voxveil.kubeflow.resources import Images
+from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.server import KubeflowError, Server
 from voxveil.kubeflow.store import parse_location
 from voxveil.runtime.errors import InputError
 
-__all__ = ["ACTIVE", "Order", "cancel", "check_order", "find_started", "schedule", "submit", "unschedule"]
+__all__ = ["Order", "cancel", "find_started", "schedule", "submit", "unschedule"]
 
 #: States of a run that has not ended.
 ACTIVE = ("PENDING", "RUNNING", "CANCELING", "PAUSED", "RUNTIME_STATE_UNSPECIFIED")
@@ -93,9 +93,7 @@ def submit(server: Server, order: Order, images: Images) -> tuple[str, bool]:
         InputError: An active run of this name runs something else.
         KubeflowError: The server is away or refuses.
     """
-    pipeline = check_order(order, images)
-    experiment = server.experiment_id(order.experiment, make=True)
-    reference = _reference(server, pipeline, order)
+    pipeline, experiment, reference = _prepare(server, order, images)
     name = order.name or f"{pipeline} {order.version}"
     wanted = _runtime(order)
     for run in server.runs(experiment, name):
@@ -107,13 +105,7 @@ def submit(server: Server, order: Order, images: Images) -> tuple[str, bool]:
             f"run {name!r} ({run.run_id}) is active with another pipeline or other arguments; wait for it,"
             " cancel it, or give --name"
         )
-    body = server.api.V2beta1Run(
-        display_name=name,
-        experiment_id=experiment,
-        pipeline_version_reference=_model(server, reference),
-        runtime_config=_config(server, order),
-        service_account=order.service_account or None,
-    )
+    body = server.api.V2beta1Run(**_body(server, order, name, experiment, reference))
     return str(server.start(body).run_id), True
 
 
@@ -132,24 +124,18 @@ def schedule(server: Server, order: Order, images: Images, cron: str) -> tuple[s
         KubeflowError: The server is away or refuses.
     """
     cron = check_cron(cron)
-    pipeline = check_order(order, images)
-    experiment = server.experiment_id(order.experiment, make=True)
-    reference = _reference(server, pipeline, order)
+    pipeline, experiment, reference = _prepare(server, order, images)
     name = order.name or pipeline
     old = server.schedules(experiment, name)
     if len(old) == 1 and _is_wanted(old[0], order, reference, cron):
         return str(old[0].recurring_run_id), "unchanged"
     api = server.api
     body = api.V2beta1RecurringRun(
-        display_name=name,
-        experiment_id=experiment,
-        pipeline_version_reference=_model(server, reference),
-        runtime_config=_config(server, order),
+        **_body(server, order, name, experiment, reference),
         trigger=api.V2beta1Trigger(cron_schedule=api.V2beta1CronSchedule(cron=cron)),
         max_concurrency="1",
         no_catchup=True,
         mode="ENABLE",
-        service_account=order.service_account or None,
     )
     switched_off = [recurring for recurring in old if recurring.status != "DISABLED"]
     for recurring in switched_off:
@@ -201,22 +187,32 @@ def cancel(server: Server, experiment: str, text: str) -> tuple[str, bool]:
     return str(run.run_id), active
 
 
-def _reference(server: Server, pipeline: str, order: Order) -> tuple[str, str]:
+def _prepare(server: Server, order: Order, images: Images) -> tuple[str, str, tuple[str, str]]:
+    """Check an order and upload its pipeline; return its name, the experiment and the uploaded version."""
+    pipeline = check_order(order, images)
+    experiment = server.experiment_id(order.experiment, make=True)
     with tempfile.TemporaryDirectory(prefix="voxveil-") as folder:
         file = Path(folder) / f"{pipeline}.yaml"
         file.write_text(order.text, encoding="utf-8")
-        return server.pipeline_version(pipeline, order.version, file, f"voxveil, SHA-256 {order.version}")
+        description = f"voxveil, SHA-256 {order.version}"
+        return pipeline, experiment, server.pipeline_version(pipeline, order.version, file, description)
 
 
-def _model(server: Server, reference: tuple[str, str]) -> Any:
-    return server.api.V2beta1PipelineVersionReference(
-        pipeline_id=reference[0], pipeline_version_id=reference[1]
-    )
-
-
-def _config(server: Server, order: Order) -> Any:
+def _body(
+    server: Server, order: Order, name: str, experiment: str, reference: tuple[str, str]
+) -> dict[str, Any]:
+    """Return what a run and a schedule have in common."""
+    pipeline_id, version_id = reference
     arguments, root = _runtime(order)
-    return server.api.V2beta1RuntimeConfig(parameters=arguments, pipeline_root=root or None)
+    api = server.api
+    version = api.V2beta1PipelineVersionReference(pipeline_id=pipeline_id, pipeline_version_id=version_id)
+    return {
+        "display_name": name,
+        "experiment_id": experiment,
+        "pipeline_version_reference": version,
+        "runtime_config": api.V2beta1RuntimeConfig(parameters=arguments, pipeline_root=root or None),
+        "service_account": order.service_account or None,
+    }
 
 
 def _runtime(order: Order) -> tuple[dict[str, Any], str]:

@@ -46,7 +46,7 @@ def notify(
         return False
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InputError("VOXVEIL_WEBHOOK: must be an address of http or https")
+        raise InputError("VOXVEIL_WEBHOOK: must begin with http:// or https://")
     body = json.dumps({"text": text, "run": env.get("KFP_RUN_ID", ""), **facts}, allow_nan=False).encode()
     where = f"the webhook at {parts.hostname}"
     for attempt in range(_TRIES):

@@ -27,7 +27,6 @@ from voxveil.metrics.data import FloatArray, IntArray
 __all__ = ["BetaBinomialFits", "fit_betabinomial", "log_pmf"]
 
 _LARGEST = 1e7  # alpha + beta from here on is the binomial
-_SMALLEST = 1e-6  # alpha, beta below: mass at the two ends only
 
 
 @dataclass(frozen=True)

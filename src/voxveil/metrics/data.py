@@ -169,6 +169,27 @@ class ScoreSet:
         why = reason or "the scores carry no speakers"
         return cls(np.concatenate([t, n]), labels, speaker_reason=why)
 
+    @classmethod
+    def of_speakers(
+        cls,
+        scores: FloatArray,
+        is_target: BoolArray,
+        enrol: IntArray,
+        test: IntArray,
+        speakers: tuple[str, ...] | None,
+    ) -> ScoreSet:
+        """Build from trials whose speakers are known, and count these.
+
+        Args:
+            scores: Shape ``(n,)``.
+            is_target: Shape ``(n,)``.
+            enrol: Speaker index of the enrolled side, shape ``(n,)``.
+            test: Speaker index of the tested side, shape ``(n,)``.
+            speakers: Name of each speaker index, where known.
+        """
+        count = int(np.unique(np.concatenate([enrol, test])).size)
+        return cls(scores, is_target, enrol, test, count, speakers=speakers)
+
     @property
     def target(self) -> FloatArray:
         """Scores of target trials."""
@@ -234,20 +255,17 @@ class RankSet:
                 f"{name}: scores[{i}, {j}] is {matrix[i, j]}; every score must be a finite number"
             )
         names = [str(x) for x in columns.tolist()]
-        position: dict[str, int] = {}
-        for j, label in enumerate(names):
-            if label in position:
-                raise InputError(
-                    f"{name}: reference label {label} stands twice; each speaker has one reference"
-                )
-            position[label] = j
-        speaker_index = np.empty(matrix.shape[0], dtype=np.int64)
-        for i, value in enumerate(rows.tolist()):
-            where = position.get(str(value))
-            if where is None:
-                raise InputError(f"{name}: input {i} is of speaker {value}, who is not among the references")
-            speaker_index[i] = where
-        return cls(matrix, speaker_index, tuple(names))
+        position = {label: j for j, label in enumerate(names)}
+        if len(position) < len(names):
+            label = next(label for j, label in enumerate(names) if label in names[:j])
+            raise InputError(
+                f"{name}: reference label {label} is listed twice; each speaker has one reference"
+            )
+        own = [position.get(str(value)) for value in rows.tolist()]
+        if None in own:
+            i = own.index(None)
+            raise InputError(f"{name}: input {i} is of speaker {rows[i]}, who is not among the references")
+        return cls(matrix, np.array(own, dtype=np.int64), tuple(names))
 
     @property
     def n_references(self) -> int:

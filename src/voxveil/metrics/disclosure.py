@@ -11,23 +11,30 @@ With :math:`\gamma_k` the probability of rank k among N references (1/N each whe
 
 Everything takes probabilities of shape ``(..., N)`` and works along the last axis, so that a
 thousand bootstrap replicates cost one call.
+
+The identification rate and disclosure of every single speaker come as a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from voxveil.metrics.data import FloatArray
+from voxveil.metrics.data import FloatArray, RankSet
+from voxveil.metrics.ranks import rank_inputs, speaker_histograms
 
 __all__ = [
+    "SpeakerRow",
     "disclosure_bits",
+    "format_speakers",
     "independent_bits",
     "max_disclosure",
     "mean_disclosure",
     "rank_llr",
     "rank_spread",
+    "speaker_table",
 ]
 
 
@@ -78,3 +85,54 @@ def rank_llr(gamma: FloatArray) -> FloatArray:
         result: FloatArray = np.log(gamma) + np.log(n - 1) - np.log1p(-np.minimum(gamma, 1.0))
     result[np.abs(result) < 1e-14] = 0.0
     return result
+
+
+@dataclass(frozen=True)
+class SpeakerRow:
+    """Identification rate and disclosure of one speaker.
+
+    Attributes:
+        speaker: Name.
+        n_inputs: Number of inputs.
+        identification_rate: Inputs whose own reference ranks first, % (ties spread).
+        disclosure: Mean over the speaker's inputs of log2(N gamma_k), bit, with gamma of all inputs; the
+            mean over all inputs is ``rank_mean``.
+        best_rank: Best rank (1 = identified) any input of the speaker reached.
+    """
+
+    speaker: str
+    n_inputs: int
+    identification_rate: float
+    disclosure: float
+    best_rank: int
+
+
+def speaker_table(ranks: RankSet) -> list[SpeakerRow]:
+    """Return one row per speaker with inputs, most exposed first."""
+    ranked = rank_inputs(ranks)
+    speakers, histograms = speaker_histograms(ranked)
+    everyone = histograms.sum(0)
+    bits = disclosure_bits(everyone / everyone.sum())
+    rows = []
+    for speaker, histogram in zip(speakers, histograms, strict=True):
+        n_inputs = round(float(histogram.sum()))
+        met = histogram > 0
+        rows.append(
+            SpeakerRow(
+                ranks.speakers[speaker],
+                n_inputs,
+                100 * float(histogram[0]) / n_inputs,
+                float(histogram[met] @ bits[met]) / n_inputs,
+                1 + int(np.argmax(met)),
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.identification_rate, -row.disclosure, row.speaker))
+
+
+def format_speakers(rows: list[SpeakerRow]) -> str:
+    """Return the rows as tab-separated text with a header."""
+    lines = ["speaker\tinputs\tidentification_rate_%\tdisclosure_bit\tbest_rank"]
+    for row in rows:
+        numbers = f"{row.n_inputs}\t{row.identification_rate:.6g}\t{row.disclosure:.6g}\t{row.best_rank}"
+        lines.append(f"{row.speaker}\t{numbers}")
+    return "\n".join(lines) + "\n"

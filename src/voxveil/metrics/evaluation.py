@@ -17,6 +17,7 @@ from voxveil.metrics.data import FloatArray, IntArray, RankSet, ScoreSet
 from voxveil.metrics.score_files import (
     Evaluation,
     Trials,
+    labelled_ranks,
     read_enrolments,
     read_npz,
     read_rank_npz,
@@ -26,7 +27,7 @@ from voxveil.metrics.score_files import (
 )
 from voxveil.runtime.errors import InputError
 
-__all__ = ["read_evaluation"]
+__all__ = ["read_attack", "read_evaluation"]
 
 
 def read_evaluation(
@@ -74,12 +75,21 @@ def read_evaluation(
     return found
 
 
+def read_attack(folder: Path) -> Evaluation:
+    """Read the files of one attack in ``folder`` as :func:`voxveil.attack.files.write_attack` leaves them."""
+    return read_evaluation(
+        folder / "scores.txt",
+        folder / "trials.txt",
+        rank=folder / "rank.npz",
+        utt2spk=folder / "utt2spk",
+        enrolments=folder / "enrol.scp",
+    )
+
+
 def _from_npz(path: Path) -> Evaluation:
     arrays = read_npz(path)
     if "scores" in arrays:
-        ranks = RankSet.from_labels(
-            arrays["scores"], arrays["input_labels"], arrays["reference_labels"], str(path)
-        )
+        ranks = labelled_ranks(arrays, path)
         return Evaluation(ranks.pairs(), ranks, None)
     try:
         found = ScoreSet.from_scores(arrays["target"], arrays["nontarget"])
@@ -113,22 +123,16 @@ def _from_text(
     enrolment, utterance = trials.enrolment[index], trials.utterance[index]
     is_target = trials.is_target[index]
     known: tuple[str, ...] | None = None
+    reason = None
     if names is None:
         enrol_speaker, test_speaker, reason = _infer(trials)
     else:
         enrol_speaker, test_speaker, known = _look_up(trials, models, names, Path(str(utt2spk)))
-        reason = None
     if reason is not None:
         scores = ScoreSet(values, is_target, speaker_reason=reason)
     else:
-        n_speakers = int(np.unique(np.concatenate([enrol_speaker, test_speaker])).size)
-        scores = ScoreSet(
-            values,
-            is_target,
-            enrol_speaker[enrolment],
-            test_speaker[utterance],
-            n_speakers,
-            speakers=known,
+        scores = ScoreSet.of_speakers(
+            values, is_target, enrol_speaker[enrolment], test_speaker[utterance], known
         )
     ranks, rank_reason = _as_ranks(trials, enrolment, utterance, is_target, values)
     return Evaluation(scores, ranks, rank_reason)
@@ -147,26 +151,19 @@ def _infer(trials: Trials) -> tuple[IntArray, IntArray, str | None]:
     linked[e] = linked[u] = True
     orphans = np.count_nonzero(~linked[n_enrolments:])
     strangers = np.count_nonzero(~linked[:n_enrolments])
-    if orphans or strangers:
-        return (
-            enrol,
-            test,
-            (
-                f"{orphans} of {n_utterances} tested utterances and {strangers} of {n_enrolments} enrolments "
-                "stand in no target trial, so their speakers are unknown; --utt2spk gives them"
-            ),
-        )
     wrong = np.count_nonzero(~trials.is_target & (enrol[trials.enrolment] == test[trials.utterance]))
-    if wrong:
-        return (
-            enrol,
-            test,
-            (
-                f"{wrong} nontarget trials pair what target trials hold to be one speaker, "
-                "so speakers cannot be inferred"
-            ),
+    reason = None
+    if orphans or strangers:
+        reason = (
+            f"{orphans} of {n_utterances} tested utterances and {strangers} of {n_enrolments} enrolments "
+            "stand in no target trial, so their speakers are unknown; --utt2spk gives them"
         )
-    return enrol, test, None
+    elif wrong:
+        reason = (
+            f"{wrong} nontarget trials pair what target trials hold to be one speaker, "
+            "so speakers cannot be inferred"
+        )
+    return enrol, test, reason
 
 
 def _look_up(

@@ -66,7 +66,7 @@ class Findings:
 def find_warnings(findings: Findings) -> list[dict[str, str]]:
     """Return the warnings that apply to one attack, in the order of :data:`WARNING_CODES`.
 
-    What compares attacks with each other is in :mod:`voxveil.metrics.convergence`.
+    What compares attacks with each other is in :mod:`voxveil.metrics.attacked`.
     """
     rules = {
         "eer_hides_evidence": _eer_hides_evidence,

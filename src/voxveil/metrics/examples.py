@@ -1,4 +1,4 @@
-"""Worked examples of the metrics' limits, as numbers; :mod:`voxveil.metrics.paper_figures` draws them.
+"""Worked examples of the metrics' limits, as numbers; :mod:`voxveil.metrics.plots` draws them.
 
 * Same mean, unequal variance: target N(0, 2^2), nontarget N(0, 1). The EER is 50 %, the true LLR
   3/8 s^2 - log 2 is unbounded (Figs. 1 and 2 of the worst-case paper).

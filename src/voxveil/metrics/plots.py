@@ -1,7 +1,9 @@
 """Figures of the metrics. Each function returns a matplotlib Figure; none touches pyplot's state.
 
-Readable in greyscale: lines differ by dash and marker, and chance is drawn in every panel that has one.
-Needs matplotlib (``pip install 'voxveil[plots]'``).
+Beside the figures of one attack there is one of several attackers in several scenarios, and those that
+explain the metrics by the numbers of :mod:`voxveil.metrics.examples`. Readable in greyscale: lines differ
+by dash and marker, and chance is drawn in every panel that has one. Needs matplotlib
+(``pip install 'voxveil[plots]'``).
 """
 
 from __future__ import annotations
@@ -17,22 +19,26 @@ from scipy.special import ndtri
 
 from voxveil.metrics.betabinomial import fit_betabinomial
 from voxveil.metrics.data import CountTable, FloatArray, UndefinedMetricError
+from voxveil.metrics.disclosure import SpeakerRow
 from voxveil.metrics.eer import det_points, eer, eer_rocch
 from voxveil.metrics.eps_gauss import fit_gauss
 from voxveil.metrics.eps_t import fit_t
+from voxveil.metrics.examples import pav_example, same_mean_llr, same_mean_scores
 from voxveil.metrics.pav import PavBins, pav, smooth
 from voxveil.metrics.population import PopulationCurve
-from voxveil.metrics.speakers import SpeakerRow
 from voxveil.metrics.zebra import ece, expected_disclosure
 
 __all__ = [
     "CHANCE",
+    "attack_matrix_figure",
     "det_figure",
     "ece_figure",
     "llr_curves",
     "new_figure",
+    "pav_examples_figure",
     "population_figure",
     "rank_histogram_figure",
+    "same_mean_figure",
     "save_figure",
     "score_figure",
     "speakers_figure",
@@ -108,15 +114,8 @@ def ece_figure(bins: PavBins) -> Figure:
     """Draw the ECE profile (ZEBRA): the area between the curves is the expected disclosure."""
     figure, (axis,) = new_figure()
     logit = np.linspace(-8, 8, 401)
-    nothing = PavBins(
-        bins.low[:1],
-        bins.high[-1:],
-        np.array([bins.n_target]),
-        np.array([bins.n_nontarget]),
-        np.zeros(1),
-        bins.n_target,
-        bins.n_nontarget,
-    )
+    t, n = bins.n_target, bins.n_nontarget
+    nothing = pav(CountTable(bins.low[:1], np.array([t]), np.array([n]), t, n))
     x = logit / np.log(10)
     default, known = ece(nothing, logit), ece(bins, logit)
     axis.plot(x, default, label="prior alone (nothing leaks)", **CHANCE)
@@ -141,15 +140,8 @@ def det_figure(tables: Mapping[str, CountTable]) -> Figure:
         for hull, width in ((False, 1.4), (True, 0.7)):
             false, miss = (np.clip(p, edge / 2, 1 - edge / 2) for p in det_points(table, hull=hull))
             text = f"{label}: EER {100 * eer(table):.1f} %, hull {100 * eer_rocch(pav(table)):.1f} %"
-            shade = "0.1" if not hull else "0.6"
-            axis.plot(
-                ndtri(false),
-                ndtri(miss),
-                linestyle=dash,
-                linewidth=width,
-                color=shade,
-                label=None if hull else text,
-            )
+            (line,) = axis.plot(ndtri(false), ndtri(miss), linestyle=dash, linewidth=width)
+            line.set(color="0.6" if hull else "0.1", label=None if hull else text)
     span = ndtri([edge, 1 - edge])
     axis.plot(span, -span, label="chance", **CHANCE)
     ticks = np.array(_PERCENT_TICKS)
@@ -261,5 +253,91 @@ def population_figure(curve: PopulationCurve) -> Figure:
     left.set_title(f"measured up to N = {curve.n_references}", fontsize=10)
     right.set_title("beyond it: extrapolation", fontsize=10)
     for axis in (left, right):
+        axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+_MARKERS = {"original": "o", "ignorant": "^", "lazy_informed": "s", "semi_informed": "D"}
+
+
+def attack_matrix_figure(attacks: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the EER of every attacker in every scenario with its interval over speakers.
+
+    Args:
+        attacks: Summaries: ``attacker``, ``scenario`` and ``metrics`` with ``eer``.
+    """
+    names = list(dict.fromkeys(str(attack["attacker"]) for attack in attacks))
+    scenarios = [name for name in _MARKERS if any(attack["scenario"] == name for attack in attacks)]
+    figure, (axis,) = new_figure(width=max(5.5, 1.1 * len(names) + 2.5))
+    for position, scenario in enumerate(scenarios):
+        shift = (position - (len(scenarios) - 1) / 2) * 0.16
+        shade = f"{0.1 + 0.6 * position / max(1, len(scenarios) - 1):.2f}"
+        chosen = [attack for attack in attacks if attack["scenario"] == scenario]
+        for attack in chosen:
+            entry, x = attack["metrics"]["eer"], names.index(attack["attacker"]) + shift
+            if entry["value"] is not None and entry["ci95"]:
+                axis.vlines(x, *entry["ci95"], color=shade, linewidth=1.2)
+        known = [attack for attack in chosen if attack["metrics"]["eer"]["value"] is not None]
+        axis.plot(
+            [names.index(attack["attacker"]) + shift for attack in known],
+            [attack["metrics"]["eer"]["value"] for attack in known],
+            _MARKERS[scenario],
+            color=shade,
+            fillstyle="full" if scenario == "semi_informed" else "none",
+            label=scenario.replace("_", "-"),
+        )
+    axis.axhline(50, label="chance", **CHANCE)
+    axis.set_xticks(range(len(names)), names, rotation=20, ha="right", fontsize=8)
+    axis.set(ylabel="EER (%)", title="Every attacker; lower = more identity left", ylim=(0, 65))
+    axis.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+_REPEATS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def same_mean_figure(n: int = 2000, seed: int = 0) -> Figure:
+    """Draw Gaussians of equal mean and standard deviations 2 and 1 with the oracle LLR."""
+    table = same_mean_scores(n, seed)
+    title = f"N(0, 2²) against N(0, 1): EER {100 * eer(table):.1f} %, and yet"
+    return score_figure(table, oracle=same_mean_llr, title=title)
+
+
+def pav_examples_figure() -> Figure:
+    """Draw both PAV examples, and the same repeated to length 6n."""
+    figure, axes = new_figure(2, 2, width=4.6, height=3.2)
+    for axis, first in ((axes[0], 0), (axes[1], 1)):
+        table = pav_example(first)
+        bins = pav(table)
+        smoothed = smooth(bins)
+        x = table.values
+        axis.plot(x[table.target > 0], np.full(3, 1.0), "o", color="0.1", label="target")
+        axis.plot(
+            x[table.nontarget > 0], np.full(3, 0.0), "s", color="0.1", fillstyle="none", label="nontarget"
+        )
+        for bounds, label, dash in ((bins, "PAV", "-"), (smoothed, "smoothed", "--")):
+            share = bounds.target / (bounds.target + bounds.nontarget)
+            edges = np.concatenate([bounds.low - 0.5, bounds.high[-1:] + 0.5])
+            axis.stairs(share, edges, baseline=None, linestyle=dash, color="0.4", label=label)
+        labels = " ".join(str((i + first) % 2) for i in range(6))
+        axis.set(ylim=(-0.1, 1.25), xlabel="score", ylabel="share of targets")
+        axis.set_title(f"labels {labels}: max |LLR| {smoothed.max_abs_llr():.3f} nat", fontsize=10)
+        axis.legend(frameon=False, fontsize=7, ncols=2, loc="upper left")
+    lengths = [6 * n for n in _REPEATS]
+    for first, marker in ((0, "o"), (1, "s")):
+        tables = [pav_example(first, n) for n in _REPEATS]
+        worst = [smooth(pav(table)).max_abs_llr() for table in tables]
+        label = f"first label {first}"
+        axes[2].plot(lengths, worst, f"{marker}-", color="0.1", fillstyle="none", label=label)
+        axes[3].plot(
+            lengths, [100 * eer(t) for t in tables], f"{marker}-", color="0.1", fillstyle="none", label=label
+        )
+        hull = [100 * eer_rocch(pav(t)) for t in tables]
+        axes[3].plot(lengths, hull, f"{marker}--", color="0.6", fillstyle="none", label=f"{label}, hull")
+    axes[2].set(xscale="log", xlabel="number of trials 6n", ylabel="max |LLR| (nat)", ylim=(-0.1, 1))
+    axes[3].set(xscale="log", xlabel="number of trials 6n", ylabel="EER (%)")
+    axes[2].axhline(0, label="no evidence", **CHANCE)
+    axes[3].axhline(50, label="chance", **CHANCE)
+    for axis in axes[2:]:
         axis.legend(frameon=False, fontsize=8)
     return figure

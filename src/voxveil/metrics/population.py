@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln
+from scipy.special import betaln, gammaln
 
 from voxveil.metrics.betabinomial import fit_betabinomial, log_pmf
 from voxveil.metrics.data import FloatArray, IntArray
@@ -26,8 +26,6 @@ from voxveil.metrics.disclosure import mean_disclosure
 
 __all__ = [
     "PopulationCurve",
-    "asymptotic_identification",
-    "disclosure_limit",
     "population_curve",
     "predicted_disclosure",
     "predicted_identification",
@@ -97,24 +95,10 @@ def predicted_identification(alpha: float, beta: float, sizes: IntArray) -> Floa
     return result
 
 
-def asymptotic_identification(alpha: float, beta: float, sizes: IntArray) -> FloatArray:
-    """Return N^-alpha Gamma(alpha + beta) / Gamma(beta), the limit for many speakers."""
-    log_n = np.log(np.asarray(sizes, dtype=np.float64))
-    result: FloatArray = np.exp(gammaln(alpha + beta) - gammaln(beta) - alpha * log_n)
-    return result
-
-
 def predicted_disclosure(alpha: float, beta: float, sizes: IntArray) -> FloatArray:
     """Return the beta-binomial's mean disclosure in bit among each number of speakers."""
     a, b = np.array(alpha), np.array(beta)
     return np.array([float(mean_disclosure(np.exp(log_pmf(int(n), a, b)))) for n in sizes])
-
-
-def disclosure_limit(alpha: float, beta: float) -> float:
-    """Return KL(Beta(alpha, beta) || U(0, 1)) in bit, the mean disclosure among infinitely many."""
-    both = digamma(alpha + beta)
-    nats = -betaln(alpha, beta) + (alpha - 1) * (digamma(alpha) - both) + (beta - 1) * (digamma(beta) - both)
-    return float(nats / np.log(2))
 
 
 def population_curve(histogram: FloatArray, largest: int = 1_000_000, n_points: int = 40) -> PopulationCurve:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from voxveil.runtime.errors import InputError
 __all__ = [
     "Evaluation",
     "Trials",
+    "labelled_ranks",
     "read_enrolments",
     "read_fields",
     "read_npz",
@@ -86,13 +87,6 @@ class Evaluation:
     rank_reason: str | None
 
 
-def _text(path: Path, zipped: bool) -> IO[str]:
-    # utf-8-sig: a byte order mark, which some editors write, is no part of the first name.
-    if zipped:
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return path.open(encoding="utf-8-sig")
-
-
 def _brief(token: str) -> str:
     return token if len(token) <= _MAX_SHOWN else f"{token[:_MAX_SHOWN]}... ({len(token)} characters)"
 
@@ -114,7 +108,8 @@ def read_fields(
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
-        with _text(path, zipped) as handle:
+        # utf-8-sig: a byte order mark, which some editors write, is no part of the first name.
+        with (gzip.open if zipped else open)(path, "rt", encoding="utf-8-sig") as handle:
             for number, line in enumerate(handle, 1):
                 fields = line.split()
                 if len(fields) != n_fields and not (more and len(fields) > n_fields):
@@ -144,15 +139,12 @@ def read_trials(path: Path, *, allow_repeats: bool = False) -> Trials:
     u_index: list[int] = []
     labels = bytearray()
     for number, (enrolment, utterance, label) in read_fields(path, 3, "ENROLMENT UTTERANCE target|nontarget"):
-        if label == "target":
-            labels.append(1)
-        elif label == "nontarget":
-            labels.append(0)
-        else:
+        if label not in ("target", "nontarget"):
             raise InputError(
                 f"{path}:{number}: label of {_brief(enrolment)} {_brief(utterance)} is"
                 f" {_brief(label)!r}; allowed: target, nontarget"
             )
+        labels.append(label == "target")
         e_index.append(enrolments.setdefault(enrolment, len(enrolments)))
         u_index.append(utterances.setdefault(utterance, len(utterances)))
     both = enrolments.keys() & utterances.keys()
@@ -342,6 +334,11 @@ def read_rank_npz(path: Path) -> RankSet:
         raise InputError(
             f"{path}: holds target and nontarget; ranks need scores, input_labels and reference_labels"
         )
+    return labelled_ranks(arrays, path)
+
+
+def labelled_ranks(arrays: Mapping[str, NDArray[Any]], path: Path) -> RankSet:
+    """Return the rank form of the arrays of an .npz; ``path`` names it in an error."""
     return RankSet.from_labels(
         arrays["scores"], arrays["input_labels"], arrays["reference_labels"], str(path)
     )

@@ -10,6 +10,7 @@ speaker left out, and with N = 2 the mean disclosure of the rank of its own sex 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +137,27 @@ def sex_disclosure(
         null = np.stack(
             [_sex_histograms(scores, ranks.speaker_index, permuted).sum(axis=0) for permuted in drawn]
         )
-    for name, of in (("correct", _first_share), ("bits", _bits)):
-        found[name] = {
-            "value": float(of(total[None])[0]),
-            "unit": "%" if name == "correct" else "bit",
-            "ci95": _bounds(of(ci)),
-            "null95": _bounds(of(null)),
-        }
-    return found
+    return found | _entries(("correct", "bits"), total, ci, null)
+
+
+def _entries(
+    names: tuple[str, str], total: FloatArray, ci: FloatArray, null: FloatArray
+) -> dict[str, dict[str, Any]]:
+    """Return the share of rank 1 and the mean disclosure of histograms, under two names."""
+    return {
+        name: _entry(unit, float(of(total[None])[0]), of(ci), of(null))
+        for name, unit, of in ((names[0], "%", _first_share), (names[1], "bit", _bits))
+    }
+
+
+def _entry(unit: str, value: float, ci: FloatArray, null: FloatArray) -> dict[str, Any]:
+    """Return a metric with the intervals of its replicates; a value that is undefined is None."""
+    return {
+        "value": value if np.isfinite(value) else None,
+        "unit": unit,
+        "ci95": _bounds(ci),
+        "null95": _bounds(null),
+    }
 
 
 def _first_share(histograms: FloatArray) -> FloatArray:
@@ -180,8 +194,7 @@ def _part(scores: ScoreSet, keep: np.ndarray) -> ScoreSet | None:
     if is_target.all() or not is_target.any():
         return None
     enrol, test = scores.enrol_speaker[keep], scores.test_speaker[keep]
-    count = int(np.unique(np.concatenate([enrol, test])).size)
-    return ScoreSet(scores.scores[keep], is_target, enrol, test, count, speakers=scores.speakers)
+    return ScoreSet.of_speakers(scores.scores[keep], is_target, enrol, test, scores.speakers)
 
 
 def _verification(scores: ScoreSet, replicates: int, seed: int) -> dict[str, Any]:
@@ -191,22 +204,19 @@ def _verification(scores: ScoreSet, replicates: int, seed: int) -> dict[str, Any
     found: dict[str, Any] = {
         "trials": {"target": table.n_target, "nontarget": table.n_nontarget, "speakers": trials.n_speakers}
     }
-    resampled, relabelled = [], []
+    resampled: list[Any] = []
+    relabelled: list[Any] = []
     if replicates and trials.n_speakers >= 2:
         weights = bootstrap_weights(trials.n_speakers, replicates, seed)
-        resampled = [lambda w=w: trials.resampled(w) for w in weights]
+        resampled = [partial(trials.resampled, w) for w in weights]
         shuffled = permutations(trials.compared(), replicates, seed)
-        relabelled = [lambda p=p: trials.relabelled(p) for p in shuffled]
+        relabelled = [partial(trials.relabelled, p) for p in shuffled]
     for name, unit, of in (
         ("eer", "%", lambda t: 100.0 * eer(t)),
         ("unlinkability", "fraction", lambda t: 1.0 - linkability(t)),
     ):
-        found[name] = {
-            "value": _value(lambda: table, of),
-            "unit": unit,
-            "ci95": _bounds(np.array([_number(make, of) for make in resampled])),
-            "null95": _bounds(np.array([_number(make, of) for make in relabelled])),
-        }
+        ci, null = (np.array([_number(make, of) for make in tables]) for tables in (resampled, relabelled))
+        found[name] = _entry(unit, _number(lambda: table, of), ci, null)
     return found
 
 
@@ -221,19 +231,7 @@ def _identification(ranks: RankSet, replicates: int, seed: int) -> dict[str, Any
         everyone = np.ones((total.size, total.size), dtype=np.bool_)
         null = permuted_histograms(ranks, np.stack(list(permutations(everyone, replicates, seed))))
     found: dict[str, Any] = {"references": ranks.n_references, "inputs": ranks.n_inputs}
-    for name, unit, of in (("identification_rate", "%", _first_share), ("rank_mean", "bit", _bits)):
-        found[name] = {
-            "value": float(of(total[None])[0]),
-            "unit": unit,
-            "ci95": _bounds(of(ci)),
-            "null95": _bounds(of(null)),
-        }
-    return found
-
-
-def _value(make: Any, of: Any) -> float | None:
-    number = _number(make, of)
-    return number if np.isfinite(number) else None
+    return found | _entries(("identification_rate", "rank_mean"), total, ci, null)
 
 
 def _number(make: Any, of: Any) -> float:

@@ -6,8 +6,10 @@ is what both ``voxveil evaluate`` and the evaluate stage call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,10 +99,8 @@ def trial_values(
     if options.scores_are_llr:
         out.put("cllr", lambda: cllr.cllr(table))
     else:
-        out.value["cllr"], out.reason["cllr"] = (
-            float("nan"),
-            "the scores are not declared to be LLRs (--scores-are-llr)",
-        )
+        out.value["cllr"] = float("nan")
+        out.reason["cllr"] = "the scores are not declared to be LLRs (--scores-are-llr)"
     out.put("cllr_min", lambda: cllr.cllr_min(bins))
     out.put("linkability", lambda: linkability.linkability(table))
     out.value["unlinkability"] = 1 - out.value["linkability"]
@@ -147,10 +147,8 @@ def _rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], tuple[s
     fits = betabinomial.fit_betabinomial(histograms)
     result: dict[str, FloatArray] = {}
     for suffix, gamma in (("", histograms / histograms.sum(1, keepdims=True)), ("_bb", fits.gamma)):
-        result[f"rank_mean{suffix}"] = disclosure.mean_disclosure(gamma)
-        result[f"rank_max{suffix}"] = disclosure.max_disclosure(gamma)
+        result |= {f"{name}{suffix}": values for name, values in _of_gamma(gamma).items()}
         result[f"identification_rate{suffix}"] = 100 * gamma[:, 0]
-        result[f"rank_spread{suffix}"] = disclosure.rank_spread(gamma)
         llr = disclosure.rank_llr(gamma)
         if suffix:
             result["eps_max_rank"] = np.abs(llr).max(1)
@@ -160,51 +158,53 @@ def _rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], tuple[s
     return result, fits.limit
 
 
-def _single_rank_values(ranks: RankSet, ranked: Ranks) -> tuple[Values, dict[str, dict[str, float]]]:
+def _of_gamma(gamma: FloatArray) -> dict[str, FloatArray]:
+    """Return the metrics of rank probabilities that are no rate."""
+    return {
+        "rank_mean": disclosure.mean_disclosure(gamma),
+        "rank_max": disclosure.max_disclosure(gamma),
+        "rank_spread": disclosure.rank_spread(gamma),
+    }
+
+
+def _single_rank_values(ranks: RankSet, ranked: Ranks) -> tuple[Values, dict[str, dict[str, Any]]]:
     histogram = ranked.histogram()
     arrays, limits = rank_values(histogram[None])
     out = Values({name: float(array[0]) for name, array in arrays.items()})
     limit = f"the beta-binomial fit has no finite maximum (limit: {limits[0]})" if limits[0] else ""
     for name, value in out.value.items():
         if np.isinf(value):
-            empty = int(np.count_nonzero(histogram == 0))
-            why = (
-                limit
-                if not name.endswith("empirical")
-                else f"{empty} of {histogram.size} ranks never occurred"
-            )
-            out.reason[name] = f"unbounded: {why or 'a rank has probability 0 or 1'}"
+            why = limit or "a rank has probability 0 or 1"
+            if name.endswith("empirical"):
+                why = f"{np.count_nonzero(histogram == 0)} of {histogram.size} ranks never occurred"
+            out.reason[name] = f"unbounded: {why}"
     out.put("linkability_legal", lambda: legal.linkability_legal(ranked))
     out.put("singling_out", lambda: float(legal.singling_out_outcomes(ranks).mean()))
     strict, optimistic = ranked.identification_ends()
-    extra = {"identification_rate": {"optimistic": 100 * optimistic, "strict": 100 * strict}}
+    extra: dict[str, dict[str, Any]] = {}
+    extra["identification_rate"] = {"optimistic": 100 * optimistic, "strict": 100 * strict}
     for end, rank in (("optimistic", ranked.best), ("strict", ranked.worst)):
         gamma = np.bincount(rank - 1, minlength=ranked.n_references) / rank.size
-        for name, of in (
-            ("rank_mean", disclosure.mean_disclosure),
-            ("rank_max", disclosure.max_disclosure),
-            ("rank_spread", disclosure.rank_spread),
-        ):
-            extra.setdefault(name, {})[end] = float(of(gamma))
+        for name, read in _of_gamma(gamma).items():
+            extra.setdefault(name, {})[end] = float(read)
     return out, extra
 
 
 def _replicate(tables: Iterable[Callable[[], CountTable]], options: SuiteOptions) -> dict[str, FloatArray]:
     """Return the verification metrics of replicates; nan where a replicate has no value."""
     names = [name for name, about in METRICS.items() if about.source == "trials"]
-    rows = []
+    rows: list[dict[str, float]] = []
     start: eps_t.StudentPair | None = None
     for make in tables:
         try:
             table = make()
-            if start is None:
-                try:
-                    start = eps_t.fit_t(table)
-                except UndefinedMetricError:
-                    start = None
-            rows.append(trial_values(table, options, start)[0].value)
         except UndefinedMetricError:
             rows.append({})
+            continue
+        if start is None:
+            with suppress(UndefinedMetricError):
+                start = eps_t.fit_t(table)
+        rows.append(trial_values(table, options, start)[0].value)
     return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
 
@@ -213,16 +213,10 @@ def _trial_replicates(
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     trials = SortedTrials.from_scores(scores)
     weights = bootstrap_weights(trials.n_speakers, options.replicates, options.seed)
-
-    def resampled() -> Iterator[Callable[[], CountTable]]:
-        for w in weights:
-            yield lambda w=w: trials.resampled(w)  # type: ignore[misc]
-
-    def relabelled() -> Iterator[Callable[[], CountTable]]:
-        for p in permutations(trials.compared(), options.replicates, options.seed):
-            yield lambda p=p: trials.relabelled(p)  # type: ignore[misc]
-
-    return _replicate(resampled(), options), _replicate(relabelled(), options)
+    shuffled = permutations(trials.compared(), options.replicates, options.seed)
+    resampled = (partial(trials.resampled, w) for w in weights)
+    relabelled = (partial(trials.relabelled, p) for p in shuffled)
+    return _replicate(resampled, options), _replicate(relabelled, options)
 
 
 def _rank_replicates(
@@ -241,11 +235,8 @@ def _rank_replicates(
     ci["linkability_legal"] = (weights @ first) / (weights @ total)
     if not ranked.n_tied:  # its ties are wins, the histogram's are spread
         null["linkability_legal"] = null["identification_rate"] / 100
-    try:
-        outcomes = legal.singling_out_outcomes(ranks)
-        ci["singling_out"] = (weights @ outcomes) / speakers.size
-    except UndefinedMetricError:
-        pass
+    with suppress(UndefinedMetricError):
+        ci["singling_out"] = (weights @ legal.singling_out_outcomes(ranks)) / speakers.size
     return ci, null
 
 
@@ -275,10 +266,9 @@ def evaluate_scores(
     ranked = None if ranks is None else rank_inputs(ranks)
     extra: dict[str, dict[str, Any]] = {}
     if ranks is not None and ranked is not None:
-        rank_part, extra_ranks = _single_rank_values(ranks, ranked)
+        rank_part, extra = _single_rank_values(ranks, ranked)
         values.value.update(rank_part.value)
         values.reason.update(rank_part.reason)
-        extra.update(extra_ranks)
 
     ci: dict[str, FloatArray] = {}
     null: dict[str, FloatArray] = {}
@@ -305,9 +295,8 @@ def evaluate_scores(
         if about.source == "ranks" and ranks is None:
             entry["note"] = rank_reason or _NO_RANKS
         if name == "eps_max_pav":
-            entry["estimator"] = (
-                f"PAV, {options.pav_rule} smoothing" if options.pav_rule != "none" else "PAV, unsmoothed"
-            )
+            smoothing = "unsmoothed" if options.pav_rule == "none" else f"{options.pav_rule} smoothing"
+            entry["estimator"] = f"PAV, {smoothing}"
         if name == "singling_out" and entry["value"] is not None:
             entry["note"] = _join(entry["note"], f"a random predicate reads {legal.TRIVIAL_SINGLING_OUT:.3f}")
         if tied and name in extra and about.source == "ranks":
@@ -316,9 +305,8 @@ def evaluate_scores(
             entry["note"] = _join(entry["note"], text)
         entry.update(extra.get(name, {}))
         metrics[name] = entry
-    findings = Findings(
-        metrics, table, bins, None if ranked is None else ranked.n_references, scores.n_speakers
-    )
+    n_references = None if ranked is None else ranked.n_references
+    findings = Findings(metrics, table, bins, n_references, scores.n_speakers)
     return {
         "trials": {"target": table.n_target, "nontarget": table.n_nontarget, "speakers": scores.n_speakers},
         "metrics": metrics,

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -175,24 +177,21 @@ class S3Register:
         """Store ``content`` under ``name`` with ``If-None-Match: *``, then read it back."""
         _require_name(name)
         key = f"{self._prefix}{name}{_SUFFIX}"
-        try:
-            self._connect().put_object(
-                Bucket=self._bucket,
-                Key=key,
-                Body=content,
-                ContentType="application/json",
-                IfNoneMatch="*",
-            )
-        except MissingExtraError:
-            raise
-        except Exception as error:
-            # A repeated request whose first try had succeeded is refused as well: read it back.
-            if s3_status(error) not in (409, 412):
-                raise PrivacyError(f"{self._failure(error, 'written')}; nothing was released") from None
-        try:
+        with self._reported("written", "; nothing was released"):
+            try:
+                self._connect().put_object(
+                    Bucket=self._bucket,
+                    Key=key,
+                    Body=content,
+                    ContentType="application/json",
+                    IfNoneMatch="*",
+                )
+            except Exception as error:
+                # A repeated request whose first try had succeeded is refused as well: read it back.
+                if s3_status(error) not in (409, 412):
+                    raise
+        with self._reported("read back", "; nothing was released"):
             stored = self._get(key)
-        except Exception as error:
-            raise PrivacyError(f"{self._failure(error, 'read back')}; nothing was released") from None
         if stored != content:
             raise PrivacyError(f"register s3://{self._bucket}/{key}: exists already; nothing was released")
 
@@ -202,45 +201,39 @@ class S3Register:
 
     def names(self) -> list[str]:
         """Return the release ids under the prefix, sorted."""
-        try:
-            pages = (
-                self._connect()
-                .get_paginator("list_objects_v2")
-                .paginate(Bucket=self._bucket, Prefix=self._prefix)
-            )
+        with self._reported("listed"):
+            lister = self._connect().get_paginator("list_objects_v2")
+            pages = lister.paginate(Bucket=self._bucket, Prefix=self._prefix)
             keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
-        except MissingExtraError:
-            raise
-        except Exception as error:
-            raise PrivacyError(self._failure(error, "listed")) from None
         found = [key.removeprefix(self._prefix) for key in keys]
         return sorted(name.removesuffix(_SUFFIX) for name in found if _is_object(name))
 
     def read_all(self) -> dict[str, bytes]:
         """Return every object by release id."""
         names = self.names()
-        try:
-            with ThreadPoolExecutor(8) as pool:
-                bodies = pool.map(lambda name: self._get(f"{self._prefix}{name}{_SUFFIX}"), names)
-                return dict(zip(names, bodies, strict=True))
-        except Exception as error:
-            raise PrivacyError(self._failure(error, "read")) from None
+        with self._reported("read"), ThreadPoolExecutor(8) as pool:
+            bodies = list(pool.map(lambda name: self._get(f"{self._prefix}{name}{_SUFFIX}"), names))
+        return dict(zip(names, bodies, strict=True))
 
     def _get(self, key: str) -> bytes:
         return bytes(self._connect().get_object(Bucket=self._bucket, Key=key)["Body"].read())
 
     def _connect(self) -> Any:
         if self._client is None:
-            try:
+            with self._reported("reached", "; nothing was released"):
                 self._client = s3_client(read_timeout=10, attempts=2)
-            except MissingExtraError:
-                raise
-            except Exception as error:
-                raise PrivacyError(f"{self._failure(error, 'reached')}; nothing was released") from None
         return self._client
 
-    def _failure(self, error: Exception, what: str) -> str:
-        return s3_fault(f"register {self.location}", what, error)
+    @contextmanager
+    def _reported(self, what: str, consequence: str = "") -> Iterator[None]:
+        """Report a failure of the store as a PrivacyError: what could not be done, and what follows."""
+        try:
+            yield
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            fault = s3_fault(f"register {self.location}", what, error)
+            raise PrivacyError(f"{fault}{consequence}") from None
 
 
 def _is_object(name: str) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "INTERVAL_NOTE",
     "NULL_NOTE",
     "SYNTHETIC_NOTE",
+    "any_concentrated",
     "bounds_text",
     "conditions",
     "concentrated",
@@ -26,6 +27,8 @@ __all__ = [
     "plain_promise",
     "pure_text",
     "total_text",
+    "value_text",
+    "who_attacks",
 ]
 
 EER_NOTE = (
@@ -45,6 +48,10 @@ SYNTHETIC_NOTE = (
 
 #: Everybody alive, for saying how little a huge epsilon excludes.
 _PEOPLE = 8e9
+_VACUOUS = (
+    f"That exceeds ln of the number of people alive ({math.log(_PEOPLE):.0f}): as a promise about who spoke"
+    " it is vacuous, and only the attacks below say how private it is."
+)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -77,6 +84,11 @@ def concentrated(loss: Mapping[str, Any] | None) -> bool:
     return loss is not None and loss.get("measure") == "zcdp"
 
 
+def any_concentrated(summaries: Sequence[Summary]) -> bool:
+    """Return whether an utterance of any system is under zCDP."""
+    return any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
+
+
 def pure_text(loss: Mapping[str, Any]) -> str:
     """Return a pure epsilon for a table; a loss under zCDP has none, and has its own column."""
     return "none (zCDP)" if concentrated(loss) else epsilon_text(loss["epsilon"])
@@ -98,24 +110,22 @@ def loss_text(loss: Mapping[str, Any] | None) -> str:
         return f"∞ ({loss['mechanism']}, no noise)"
     low, high = loss["sensitivity"]
     sensitivity = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+    size, norm = epsilon_text(loss["epsilon"]), "L1"
     if concentrated(loss):
-        return (
-            f"no ε; zCDP ρ = {loss['rho']:g} per {loss['unit']} ({loss['mechanism']},"
-            f" L2 sensitivity {sensitivity})"
-        )
-    return (
-        f"{epsilon_text(loss['epsilon'])} per {loss['unit']} ({loss['mechanism']},"
-        f" L1 sensitivity {sensitivity})"
-    )
+        size, norm = f"no ε; zCDP ρ = {loss['rho']:g}", "L2"
+    return f"{size} per {loss['unit']} ({loss['mechanism']}, {norm} sensitivity {sensitivity})"
 
 
 def metric_text(entry: Mapping[str, Any], digits: int = 3) -> str:
     """Return a metric's value and interval, e.g. ``42.1 [38.0, 47.2]``; undefined stays undefined."""
-    if entry["value"] is None:
-        note = entry.get("note") or ""
-        return "unbounded" if note.startswith("unbounded") else "undefined"
-    text = number(entry["value"], digits)
-    return f"{text} {bounds_text(entry['ci95'], digits)}" if entry.get("ci95") else text
+    shown = None if entry["value"] is None else entry.get("ci95")
+    return f"{value_text(entry, digits)} {bounds_text(shown, digits)}".rstrip()
+
+
+def value_text(entry: Mapping[str, Any], digits: int = 3) -> str:
+    """Return a metric's value without its interval."""
+    unbounded = entry["value"] is None and (entry.get("note") or "").startswith("unbounded")
+    return "unbounded" if unbounded else number(entry["value"], digits)
 
 
 def bounds_text(bounds: Sequence[float] | None, digits: int = 3) -> str:
@@ -129,12 +139,14 @@ def null_envelope(attacks: Sequence[Attack], name: str) -> list[float] | None:
     return [min(low for low, _ in found), max(high for _, high in found)] if found else None
 
 
+def who_attacks(attack: Attack) -> str:
+    """Return attacker and scenario, e.g. ``ecapa, semi-informed``."""
+    return f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"
+
+
 def conditions(attack: Attack) -> str:
     """Return the conditions of an attack: attacker, scenario, state of enrolment and trial speech."""
-    return (
-        f"{attack['attacker']}, {attack['scenario'].replace('_', '-')};"
-        f" enrolment {attack['enrolment']}, trials {attack['trial']}"
-    )
+    return f"{who_attacks(attack)}; enrolment {attack['enrolment']}, trials {attack['trial']}"
 
 
 def total_text(summary: Summary) -> str:
@@ -178,10 +190,7 @@ def plain_promise(summary: Summary) -> str:
         f" by a factor of at most exp({epsilon_text(epsilon)})."
     )
     if epsilon > math.log(_PEOPLE):
-        return (
-            f"{text} That exceeds ln of the number of people alive ({math.log(_PEOPLE):.0f}): as a promise"
-            " about who spoke it is vacuous, and only the attacks below say how private it is."
-        )
+        return f"{text} {_VACUOUS}"
     if references and epsilon > math.log(references):
         return (
             f"{text} That exceeds ln N = {math.log(references):.2f} for the N = {references} speakers here:"
@@ -197,9 +206,4 @@ def _concentrated_promise(utterance: Mapping[str, Any]) -> str:
         f" at most exp({epsilon_text(round(epsilon, 1))}) times as likely as the other, plus"
         f" {utterance['delta']:g}."
     )
-    if epsilon > math.log(_PEOPLE):
-        return (
-            f"{text} That exceeds ln of the number of people alive ({math.log(_PEOPLE):.0f}): as a promise"
-            " about who spoke it is vacuous, and only the attacks below say how private it is."
-        )
-    return text
+    return f"{text} {_VACUOUS}" if epsilon > math.log(_PEOPLE) else text

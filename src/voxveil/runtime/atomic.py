@@ -18,7 +18,15 @@ from typing import Any
 
 from voxveil.runtime.errors import InputError
 
-__all__ = ["dump_json", "read_json", "whole_directory", "write_bytes", "write_json", "write_text"]
+__all__ = [
+    "dump_json",
+    "file_lock",
+    "read_json",
+    "whole_directory",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
 
 
 def dump_json(value: Any) -> str:
@@ -81,6 +89,15 @@ def read_json(path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"{path}: not valid JSON ({reason})") from None
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the operating system's lock on a file, made if missing; waits for other holders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 
 __all__ = ["fetch_outputs", "knows"]
 
@@ -43,16 +43,14 @@ def fetch_outputs(
         InputError: The revision is unknown, or a wanted output is neither in the cache nor on the remote.
         MissingExtraError: DVC is not installed.
     """
-    try:
-        from dvc.api import DVCFileSystem
-        from dvc.exceptions import DvcException
-        from dvc.scm import RevError
-        from scmrepo.exceptions import SCMError
-    except ImportError:
-        raise MissingExtraError("dvc", "data") from None
+    open_files = import_extra("dvc.api", "data").DVCFileSystem
+    from dvc.exceptions import DvcException
+    from dvc.scm import RevError
+    from scmrepo.exceptions import SCMError
+
     files = None
     try:
-        files = DVCFileSystem(str(root), rev=revision)
+        files = open_files(str(root), rev=revision)
         for name in wanted:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             files.get(name, str(target / name), recursive=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from voxveil.runtime.errors import DataError, InputError, MissingExtraError, one_line
+from voxveil.runtime.errors import DataError, InputError, import_extra, one_line
 
 __all__ = ["dvc", "dvc_environment", "require_dvc", "tracked_md5"]
 
@@ -25,8 +24,7 @@ def require_dvc() -> None:
     Raises:
         MissingExtraError: It is not installed.
     """
-    if importlib.util.find_spec("dvc") is None:
-        raise MissingExtraError("dvc", "data")
+    import_extra("dvc", "data")
 
 
 def dvc_environment() -> dict[str, str]:

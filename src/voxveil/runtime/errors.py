@@ -6,6 +6,9 @@ The command line prints ``voxveil: error: <message>`` and exits with
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 __all__ = [
     "DataError",
     "IncompleteInputError",
@@ -14,11 +17,10 @@ __all__ = [
     "ParamsError",
     "PrivacyError",
     "VoxveilError",
+    "import_extra",
     "one_line",
+    "optional_module",
 ]
-
-#: Longest text of another program in one of our lines, in characters.
-_LONGEST = 300
 
 
 class VoxveilError(Exception):
@@ -52,13 +54,47 @@ class MissingExtraError(VoxveilError):
         super().__init__(f"{package} is not installed; it comes with: pip install 'voxveil[{extra}]'")
 
 
+def optional_module(module: str, extra: str, package: str = "") -> Any:
+    """Import a module of an optional dependency.
+
+    Args:
+        module: Its dotted name.
+        extra: The extra of voxveil that brings it.
+        package: Name of the package, where it is not that of the module.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(package or module, extra) from None
+
+
 class DataError(VoxveilError):
     """Git, DVC or the dataset store fails or cannot be reached."""
 
     exit_code = 1
 
 
-def one_line(text: object) -> str:
-    """Return ``text`` as one line of at most 300 characters."""
+def import_extra(module: str, extra: str, package: str = "") -> Any:
+    """Import a module of an optional dependency and return it.
+
+    Args:
+        module: Its full name, such as ``kfp.compiler``.
+        extra: The extra of voxveil that installs it.
+        package: Name of the package for the message; the first part of ``module`` unless given.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(package or module.partition(".")[0], extra) from None
+
+
+def one_line(text: object, longest: int = 300) -> str:
+    """Return ``text`` as one line of at most ``longest`` characters."""
     line = " ".join(str(text).split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["project_root"]
+__all__ = ["nearest_above", "project_root"]
 
 
 def project_root(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
@@ -15,4 +15,9 @@ def project_root(environ: Mapping[str, str] | None = None, cwd: Path | None = No
     if env.get("DVC_ROOT"):
         return Path(env["DVC_ROOT"]).absolute()
     here = (Path.cwd() if cwd is None else cwd).absolute()
-    return next((folder for folder in (here, *here.parents) if (folder / "dvc.yaml").is_file()), here)
+    return nearest_above(here, "dvc.yaml") or here
+
+
+def nearest_above(start: Path, name: str) -> Path | None:
+    """Return ``start`` or its nearest parent that holds ``name``, None without one."""
+    return next((folder for folder in (start, *start.parents) if (folder / name).exists()), None)

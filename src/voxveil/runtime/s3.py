@@ -7,18 +7,23 @@ endpoint and region in its query, where Kubeflow's pipeline root puts them. The 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from voxveil.runtime.errors import InputError, MissingExtraError, one_line
+from voxveil.runtime.errors import InputError, VoxveilError, import_extra, one_line
 
 __all__ = [
     "S3Uri",
+    "is_s3_fault",
     "s3_client",
     "s3_endpoint",
     "s3_error_code",
     "s3_fault",
+    "s3_faults",
+    "s3_keys",
     "s3_reason",
     "s3_session",
     "s3_status",
@@ -139,11 +144,7 @@ def s3_session() -> Any:
     Raises:
         MissingExtraError: boto3 is not installed.
     """
-    try:
-        import boto3
-    except ImportError:
-        raise MissingExtraError("boto3", "data") from None
-    return boto3.session.Session()
+    return import_extra("boto3", "data").session.Session()
 
 
 def s3_client(
@@ -236,5 +237,40 @@ def s3_fault(subject: object, action: str, error: Exception) -> str:
         action: Past participle: ``read``, ``deleted``, ``listed``.
         error: Error of boto3 or botocore.
     """
-    where = f" at {s3_endpoint()}" if s3_endpoint() else ""
+    # An address with a server of its own names it already.
+    where = f" at {s3_endpoint()}" if s3_endpoint() and "endpoint=" not in str(subject) else ""
     return f"{subject}{where}: cannot be {action} ({s3_reason(error)})"
+
+
+@contextmanager
+def s3_faults(subject: object, action: str, error: type[VoxveilError] = InputError) -> Iterator[None]:
+    """Turn every fault of boto3 or the network in the block into an ``error`` of one line.
+
+    Args:
+        subject: Address or object.
+        action: Past participle: ``read``, ``deleted``, ``written``.
+        error: Class of the error.
+    """
+    try:
+        yield
+    except Exception as fault:
+        if not is_s3_fault(fault):
+            raise
+        raise error(s3_fault(subject, action, fault)) from None
+
+
+def is_s3_fault(error: Exception) -> bool:
+    """Return whether an error is of boto3 or the network; those of botocore have no common base.
+
+    ValueError is what boto3 raises for an endpoint that is no address.
+    """
+    of_boto = type(error).__module__.partition(".")[0] in ("botocore", "boto3", "urllib3")
+    return of_boto or isinstance(error, ConnectionError | TimeoutError | ValueError)
+
+
+def s3_keys(client: Any, address: S3Uri) -> Iterator[str]:
+    """Yield the key of every object below the prefix of an address."""
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=address.bucket, Prefix=address.key(""))
+    for page in pages:
+        for item in page.get("Contents", ()):
+            yield item["Key"]

@@ -49,7 +49,7 @@ def gather_stage(
     names = [port.name for port in stage_spec(stage).outputs]
     if stage not in _GATHERERS or sorted(outputs) != sorted(names):
         raise InputError(
-            f"stage {stage}: cannot gather shares into {', '.join(outputs) or 'nothing'};"
+            f"stage {stage}: has no shares to gather into {', '.join(outputs) or 'nothing'};"
             f" allowed: all outputs of {' or '.join(_GATHERERS)}"
         )
     parts = _in_order(stage, key, folders, count)

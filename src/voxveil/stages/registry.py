@@ -1,93 +1,45 @@
 """The one table of stages: name, key, inputs, outputs and what they need.
 
-dvc.yaml, the command line, the Kubeflow components and the docs are held against this
-table by tests/unit/test_consistency.py.
+The command line, the pods of Kubeflow and the tests read this table. dvc.yaml, the Kubeflow
+components, their documents, the network policies and the tables of costs are generated from it
+(``make generate``, which runs :mod:`voxveil.kubeflow.generation`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 from voxveil.runtime.errors import InputError
+from voxveil.stages.declaration import Port, StageSpec
 
 __all__ = ["STAGES", "Port", "StageSpec", "stage_spec"]
-
-Kind = Literal["Dataset", "Model", "Metrics", "HTML"]
-Keyed = Literal["", "system", "pitch_variant", "content_variant"]
-MadeFor = Literal["", "key", "pitch", "content", "recognizer", "original"]
-Secrecy = Literal["public", "private", "released"]
-
-
-@dataclass(frozen=True)
-class Port:
-    """One declared input or output: a folder with ``_DONE.json``, or a copy of one file of another output.
-
-    Attributes:
-        name: As in ``--in NAME=PATH``.
-        kind: Kubeflow artifact type.
-        secrecy: ``private`` artifacts never leave the private store.
-        made_by: For an input: the stage whose output it must be.
-        made_for: For an input: the key it must have been made for: that of this run, the system's pitch or
-            content variant, the recognizer's variant, the original system, or none.
-        output: For an input: the output port it must come from, where the stage has several.
-        many: The folder holds one finished output per system (fan-in).
-        shares: The folder holds one finished output per share of one stage's work (fan-in).
-        copy_of: ``OUTPUT/FILE``: this output is a single file, copied from that one so that DVC can show it
-            (``{key}`` stands for the stage's key).
-    """
-
-    name: str
-    kind: Kind
-    secrecy: Secrecy = "public"
-    made_by: str = ""
-    made_for: MadeFor = ""
-    output: str = ""
-    many: bool = False
-    shares: bool = False
-    copy_of: str = ""
-
-
-@dataclass(frozen=True)
-class StageSpec:
-    """What a stage reads, writes and needs; ``shared``: several pods can each do a share of its work."""
-
-    name: str
-    help: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    keyed: Keyed = ""
-    sections: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
-    torch: bool = False
-    gpu: bool = False
-    cacheable: bool = True
-    shared: bool = False
-
-    @property
-    def command(self) -> str:
-        """The stage's name on the command line."""
-        return self.name.replace("_", "-")
-
-    @property
-    def trains(self) -> bool:
-        """Whether the stage has a training curve."""
-        return any(port.name == "curve" for port in self.outputs)
-
 
 _PUBLIC = Port("public", "Dataset", made_by="prepare", output="public")
 _PRIVATE = Port("private", "Dataset", "private", made_by="prepare", output="private")
 _RELEASED = Port("released", "Dataset", "released", made_by="anonymize", made_for="key", output="released")
-_TRAINED = (
-    Port("model", "Model"),
-    Port("metrics", "Metrics", copy_of="model/metrics.json"),
-    Port("curve", "Dataset", copy_of="model/curve.csv"),
-)
+
+
+def _trained(model: str) -> tuple[Port, ...]:
+    """Return the outputs of a training, of which the first holds ``model``."""
+    return (
+        Port("model", "Model", holds=model),
+        Port(
+            "metrics",
+            "Metrics",
+            copy_of="model/metrics.json",
+            holds="flat numbers of the training, shown on Kubeflow's page",
+        ),
+        Port("curve", "Dataset", copy_of="model/curve.csv", holds="training curve (step, loss)"),
+    )
+
+
+_TRAINED = _trained("model.safetensors, model.json, curve.csv, metrics.json")
 _COMMON = (
     "runtime",
     "config",
     "stages/run.py",
     "stages/context.py",
+    "stages/declaration.py",
     "stages/registry.py",
 )
 _AUDIO_IO = ("audio/files.py", "audio/containers.py", "audio/frames.py")
@@ -99,7 +51,14 @@ STAGES: tuple[StageSpec, ...] = (
         "prepare",
         "read or speak the corpus, split it, track F0, draw trials",
         (),
-        (_PUBLIC, _PRIVATE),
+        (
+            replace(
+                _PUBLIC,
+                holds="splits `extractor`, `synthesis`, `pool`, `attacker` (audio and F0 shards, tables) and"
+                " corpus.json",
+            ),
+            replace(_PRIVATE, holds="the speakers to be protected: their split, trial lists, corpus.json"),
+        ),
         sections=("prepare",),
         packages=(
             *_COMMON,
@@ -107,6 +66,8 @@ STAGES: tuple[StageSpec, ...] = (
             "audio",
             "features/pitch/yaapt",
         ),
+        # Which version of its source prepare reads is no output of a stage.
+        files=("${prepare.manifest}",),
     ),
     StageSpec(
         "train_pitch",
@@ -181,7 +142,11 @@ STAGES: tuple[StageSpec, ...] = (
             Port("vocoder", "Model", made_by="train_vocoder"),
             Port("synthesis", "Model", made_by="train_synthesis", made_for="key"),
         ),
-        (Port("model", "Model"),),
+        (
+            Port(
+                "model", "Model", path="models/${key}", holds="bundle.json, safetensors, pool.npz, SHA256SUMS"
+            ),
+        ),
         keyed="system",
         sections=("bundle",),
         packages=(*_COMMON, "privacy", "features/speaker", "anonymize/bundle.py"),
@@ -191,9 +156,20 @@ STAGES: tuple[StageSpec, ...] = (
         "release anonymized speech of the private speakers and the attacker's training set",
         (Port("model", "Model", made_by="bundle", made_for="key"), _PUBLIC, _PRIVATE),
         (
-            Port("attacker", "Dataset"),
-            Port("released", "Dataset", "released"),
-            Port("samples", "Dataset"),
+            Port("attacker", "Dataset", holds="the attacker's training set, anonymized with the same policy"),
+            Port(
+                "released",
+                "Dataset",
+                "released",
+                holds="anonymized speech (FLAC shards, tables) and ledger.json",
+            ),
+            Port(
+                "samples",
+                "Dataset",
+                path="outputs/samples/${key}",
+                located=True,
+                holds="up to three public pairs that the report may play; none unless the corpus is public",
+            ),
         ),
         keyed="system",
         sections=("anonymize",),
@@ -213,12 +189,13 @@ STAGES: tuple[StageSpec, ...] = (
         gpu=True,
         cacheable=False,
         shared=True,
+        services=("ledger", "store"),
     ),
     StageSpec(
         "train_attacker",
         "train the attackers on anonymized public speech",
         (Port("attacker", "Dataset", made_by="anonymize", made_for="key", output="attacker"),),
-        _TRAINED,
+        _trained("a folder for each attacker; curve.csv, metrics.json, fusion.json"),
         keyed="system",
         sections=("train_attacker",),
         packages=(*_TRAIN, "features/speaker", "attack"),
@@ -235,7 +212,15 @@ STAGES: tuple[StageSpec, ...] = (
             _RELEASED,
             _PRIVATE,
         ),
-        (Port("scores", "Dataset", "private"),),
+        (
+            Port(
+                "scores",
+                "Dataset",
+                "private",
+                located=True,
+                holds="scores.txt, trials.txt and rank.npz per attacker and scenario",
+            ),
+        ),
         keyed="system",
         sections=("score",),
         packages=(
@@ -259,7 +244,7 @@ STAGES: tuple[StageSpec, ...] = (
         "transcribe",
         "recognize the released speech and count errors",
         (Port("recognizer", "Model", made_by="train_content", made_for="recognizer"), _RELEASED, _PRIVATE),
-        (Port("transcripts", "Dataset", "private"),),
+        (Port("transcripts", "Dataset", "private", holds="recognized phones and error rate"),),
         keyed="system",
         sections=("transcribe",),
         packages=(
@@ -287,9 +272,21 @@ STAGES: tuple[StageSpec, ...] = (
             Port("transcripts", "Dataset", "private", made_by="transcribe", made_for="key"),
             _RELEASED,
         ),
-        (Port("metrics", "Metrics"), Port("flat", "Metrics", copy_of="metrics/{key}.metrics.json")),
+        (
+            Port(
+                "metrics", "Metrics", located=True, holds="full JSON per attacker and scenario, summary.json"
+            ),
+            Port(
+                "flat",
+                "Metrics",
+                copy_of="metrics/{key}.metrics.json",
+                path="metrics/${key}.metrics.json",
+                holds="flat numbers under their MLflow names, shown on Kubeflow's page",
+            ),
+        ),
         keyed="system",
         sections=("evaluate",),
+        base=("base",),
         packages=(*_COMMON, "metrics", "privacy"),
         cacheable=False,
     ),
@@ -300,10 +297,23 @@ STAGES: tuple[StageSpec, ...] = (
             Port("metrics", "Metrics", made_by="evaluate", made_for="key", many=True),
             Port("samples", "Dataset", made_by="anonymize", made_for="key", output="samples", many=True),
         ),
-        (Port("report", "HTML"),),
+        (Port("report", "HTML", holds="the page, its figures and results.json"),),
         sections=("report", "systems"),
+        base=("base",),
         packages=(*_COMMON, "metrics", "results", "tracking", *_AUDIO_IO),
         cacheable=False,
+        services=("mlflow",),
+        collects=(
+            (
+                "training",
+                "`TRAINING FINGERPRINT` of every training: their runs in MLflow are linked to this one",
+            ),
+            (
+                "scores",
+                "`SYSTEM URI DIGEST` of every system's scores: never read, only left in MLflow for"
+                " `voxveil pipeline fetch`",
+            ),
+        ),
     ),
 )
 

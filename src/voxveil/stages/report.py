@@ -66,8 +66,7 @@ def _shown_params(params: Params, *, public: bool) -> dict[str, Any]:
 
 def _spectra(pairs: Sequence[Pair]) -> dict[str, Picture]:
     """Draw every public utterance that can be listened to."""
-    from voxveil.results.report.figures import DARK, LIGHT, figure_png
-    from voxveil.results.report.spectrograms import spectrogram_figure, spectrograms
+    from voxveil.results.report.figures import DARK, LIGHT, figure_png, spectrogram_figure, spectrograms
 
     pictures = {}
     for utterance, group in by_utterance(pairs).items():

@@ -31,7 +31,6 @@ __all__ = [
     "made_for",
     "run_share",
     "run_stage",
-    "stage_keys",
 ]
 
 #: In the folder of a share: which it is and what it was made from.
@@ -153,11 +152,8 @@ def fingerprint(spec: StageSpec, key: str, params: Params, inputs: Mapping[str, 
     sections = {section: everything[section] for section in ("base", *spec.sections)}
     # The name of the scale decides nothing: what two scales share is the same.
     sections["base"] = {name: value for name, value in sections["base"].items() if name != "scale"}
-    if spec.keyed in ("pitch_variant", "content_variant"):
-        section = sections[spec.name]
-        sections[spec.name] = {**section, "variants": {key: section["variants"][key]}}
-    if spec.keyed == "system":
-        sections["systems"] = {key: everything["systems"][key]}
+    if spec.keyed:
+        sections[spec.table] = {key: everything[spec.table][key]}
     code = code_digests(spec)
     content = json.dumps(
         {"stage": spec.name, "key": key, "params": sections, "inputs": dict(inputs), "code": code},
@@ -222,18 +218,8 @@ def _check_ports(spec: StageSpec, flag: str, ports: tuple[Port, ...], given: Map
             )
 
 
-def stage_keys(spec: StageSpec, params: Params) -> list[str]:
-    """Return the keys that a stage runs for: systems or variants, one empty key for a stage without any."""
-    return {
-        "": [""],
-        "system": list(params.systems),
-        "pitch_variant": list(params.train_pitch.variants),
-        "content_variant": list(params.train_content.variants),
-    }[spec.keyed]
-
-
 def _check_key(spec: StageSpec, key: str, params: Params) -> None:
-    known = stage_keys(spec, params)
+    known = spec.keys(params)
     if not spec.keyed and key:
         raise InputError(f"stage {spec.command}: takes no --key, got {key!r}")
     if spec.keyed and not key:

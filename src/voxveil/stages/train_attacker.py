@@ -12,7 +12,7 @@ from voxveil.attack.fusion import fuse_attackers, hold_out
 from voxveil.corpus.split import Speech, Split
 from voxveil.runtime.atomic import write_json
 from voxveil.stages.context import StageContext
-from voxveil.training.outputs import write_curve
+from voxveil.training.checkpoint import write_curve
 
 __all__ = ["run"]
 

@@ -10,8 +10,8 @@ from voxveil.features.content.labels import phone_targets, require_phones, state
 from voxveil.features.content.train import LabelledUtterance, frame_accuracy, mel_features, train_content
 from voxveil.privacy import PublicNoise
 from voxveil.stages.context import StageContext
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.holdout import hold_out
-from voxveil.training.outputs import write_trained
 
 __all__ = ["run"]
 
@@ -33,6 +33,7 @@ def run(context: StageContext) -> None:
         PHONES,
         targets.class_phones,
         params,
+        context.params.content_variants[context.key],
         context.key,
         seed,
         checkpoints=context.checkpoints,

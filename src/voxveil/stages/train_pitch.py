@@ -12,8 +12,8 @@ from voxveil.features.pitch.train import PitchUtterance, correlation, train_pitc
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.errors import InputError
 from voxveil.stages.context import StageContext
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.holdout import hold_out
-from voxveil.training.outputs import write_trained
 
 __all__ = ["run"]
 
@@ -25,7 +25,13 @@ def run(context: StageContext) -> None:
     utterances = [PitchUtterance(u.id, u.speaker, split.f0(u.id)) for u in split]
     training, held = hold_out(utterances, seed)
     trained = train_pitch(
-        training, params, context.key, seed, checkpoints=context.checkpoints, sink=context.sink
+        training,
+        params,
+        context.params.pitch_variants[context.key],
+        context.key,
+        seed,
+        checkpoints=context.checkpoints,
+        sink=context.sink,
     )
     metrics = _metrics(trained.extractor, held, seed, context.key)
     # The identity has no training; one point of its exact loss keeps every variant's curve plottable.

@@ -10,7 +10,7 @@ from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, nearest_v
 from voxveil.features.speaker.train import train_encoder
 from voxveil.runtime.atomic import write_json
 from voxveil.stages.context import StageContext
-from voxveil.training.outputs import write_curve
+from voxveil.training.checkpoint import write_curve
 
 __all__ = ["run"]
 

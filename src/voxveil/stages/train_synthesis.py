@@ -33,8 +33,8 @@ def _train(context: StageContext) -> None:
     from voxveil.features.speaker.encoder import SpeakerEncoder
     from voxveil.synthesis.speech import Speech
     from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
+    from voxveil.training.checkpoint import write_trained
     from voxveil.training.holdout import hold_out
-    from voxveil.training.outputs import write_trained
 
     seed, params = context.params.base.seed, context.params.train_synthesis
     split = synthesis_split(context.inputs["public"])

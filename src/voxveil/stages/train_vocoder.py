@@ -6,8 +6,8 @@ from voxveil.stages.context import StageContext
 from voxveil.synthesis.corpus import corpus_facts, synthesis_split
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.holdout import hold_out
-from voxveil.training.outputs import write_trained
 
 __all__ = ["run"]
 

@@ -12,7 +12,7 @@ from voxveil.config import Params
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import DONE
 from voxveil.stages.registry import STAGES, Port, StageSpec
-from voxveil.stages.run import fingerprint, made_for, stage_keys
+from voxveil.stages.run import fingerprint, made_for
 
 __all__ = ["training_fingerprints", "training_inputs", "training_name"]
 
@@ -48,7 +48,7 @@ def _trainings(params: Params) -> Iterator[tuple[StageSpec, str, dict[str, str]]
     """Yield every training: its stage, its key, and the path of each input in DVC's layout."""
     for spec in STAGES:
         if spec.trains:
-            for key in stage_keys(spec, params):
+            for key in spec.keys(params) or [""]:
                 yield spec, key, {port.name: _path(port, params, key) for port in spec.inputs}
 
 

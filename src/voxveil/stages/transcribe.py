@@ -22,9 +22,8 @@ from voxveil.runtime.seeding import stream
 from voxveil.runtime.workers import in_processes
 from voxveil.stages.context import StageContext
 from voxveil.utility.decode import decode_phones
-from voxveil.utility.edits import Edits, count_edits, total
+from voxveil.utility.edits import Edits, ErrorRate, count_edits, error_rate, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
-from voxveil.utility.per import ErrorRate, error_rate
 from voxveil.utility.pitch import evenly, mean_correlation, pitch_correlation
 from voxveil.utility.transcripts import NORMALIZATION, normalize_words
 from voxveil.utility.word_recognizer import recognizer_name, words_in

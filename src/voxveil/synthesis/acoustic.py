@@ -7,23 +7,18 @@ on how long the utterance is or what is computed beside it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
 from voxveil.audio.frames import MEL_BANDS
-from voxveil.synthesis.storing import load_network
+from voxveil.synthesis.network import MelNetwork
 from voxveil.training.ranks import total
 
 __all__ = ["AcousticModel", "AcousticSize", "acoustic_loss"]
 
-_KIND = "acoustic"
 _DILATIONS = (1, 2, 4, 1)
 
 
@@ -56,17 +51,15 @@ class _Block(nn.Module):
         return result
 
 
-class AcousticModel(nn.Module):
+class AcousticModel(MelNetwork):
     """Content (K, M), pitch (K,) and target (E,) to log-mel (K, 80) and voicing (K,)."""
 
-    mel_mean: torch.Tensor
-    mel_sd: torch.Tensor
+    kind = "acoustic"
+    size_type = AcousticSize
+    size: AcousticSize
 
     def __init__(self, size: AcousticSize) -> None:
-        super().__init__()
-        self.size = size
-        self.register_buffer("mel_mean", torch.zeros(MEL_BANDS))
-        self.register_buffer("mel_sd", torch.ones(MEL_BANDS))
+        super().__init__(size)
         self.content = nn.Conv1d(size.content, size.channels, 3, padding=1)
         self.pitch = nn.Conv1d(2, size.channels, 5, padding=2)
         self.target = nn.Linear(size.embedding, size.channels)
@@ -79,11 +72,6 @@ class AcousticModel(nn.Module):
     def reach(self) -> int:
         """Frames each side that a predicted frame sees."""
         return 2 + sum(_DILATIONS[i % len(_DILATIONS)] for i in range(self.size.layers))
-
-    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalize the log-mel; of public speech."""
-        self.mel_mean.copy_(torch.from_numpy(mean))
-        self.mel_sd.copy_(torch.from_numpy(sd))
 
     def forward(
         self, content: torch.Tensor, pitch: torch.Tensor, embedding: torch.Tensor
@@ -114,19 +102,6 @@ class AcousticModel(nn.Module):
         """Return the natural-log mel (batch, K, 80) and voicing probabilities (batch, K); see forward."""
         normal, voicing = self(content, pitch, embedding)
         return normal * self.mel_sd + self.mel_mean, torch.sigmoid(voicing)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the network's description for ``model.json``."""
-        return {"kind": _KIND, "sizes": asdict(self.size)}
-
-    @classmethod
-    def load(cls, folder: Path) -> AcousticModel:
-        """Read a stage's output, ready to predict.
-
-        Raises:
-            InputError: Naming the file that is missing, of another kind or does not fit.
-        """
-        return load_network(folder, _KIND, lambda sizes: cls(AcousticSize(**sizes)))
 
 
 def acoustic_loss(

@@ -6,24 +6,19 @@ convolution, as in the baselines of VoicePrivacy 2024. The mel spectrum is upsam
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from voxveil.audio.frames import HOP, MEL_BANDS
+from voxveil.synthesis.network import MelNetwork
 from voxveil.synthesis.source import NOISE_SCALE, harmonic_source
-from voxveil.synthesis.storing import load_network
 
 __all__ = ["HifiGan", "HifiGanSize"]
 
-KIND = "nsf-hifigan"
 #: Upsampling by step: their product is the hop.
 _RATES = (5, 4, 4, 2)
 _KERNELS = (3, 7, 11)
@@ -65,17 +60,15 @@ class _Residual(nn.Module):
         return hidden
 
 
-class HifiGan(nn.Module):
+class HifiGan(MelNetwork):
     """Log-mel, F0 and voicing to a waveform of exactly the samples asked for."""
 
-    mel_mean: torch.Tensor
-    mel_sd: torch.Tensor
+    kind = "nsf-hifigan"
+    size_type = HifiGanSize
+    size: HifiGanSize
 
     def __init__(self, size: HifiGanSize) -> None:
-        super().__init__()
-        self.size = size
-        self.register_buffer("mel_mean", torch.zeros(MEL_BANDS))
-        self.register_buffer("mel_sd", torch.ones(MEL_BANDS))
+        super().__init__(size)
         self.enter = weight_norm(nn.Conv1d(MEL_BANDS + 2, size.width, 7, padding=3))
         self.up, self.source, self.blocks = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
         left = HOP
@@ -109,11 +102,6 @@ class HifiGan(nn.Module):
             samples += left * (kernel // 2) * (sum(_DILATIONS) + len(_DILATIONS)) + 2 * left
         return -(-(samples + 3) // HOP) + _LEAD
 
-    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalize the log-mel; of public speech."""
-        self.mel_mean.copy_(torch.from_numpy(mean))
-        self.mel_sd.copy_(torch.from_numpy(sd))
-
     def forward(
         self,
         log_mel: torch.Tensor,
@@ -124,9 +112,7 @@ class HifiGan(nn.Module):
     ) -> torch.Tensor:
         """Return the waveform (batch, n); arguments as for the small vocoder's ``forward``."""
         samples, frames = noise.shape[1], log_mel.shape[1]
-        normal = (log_mel - self.mel_mean) / self.mel_sd
-        heights = torch.stack([torch.log(f0 / 150.0), voicing], dim=2)
-        features = torch.cat([normal, heights], dim=2).transpose(1, 2)
+        features = self.conditions(log_mel, f0, voicing)
         hidden = self.enter(functional.pad(features, (_LEAD, _LEAD), mode="replicate"))
         with torch.no_grad():
             pulses = harmonic_source(f0, voicing, samples, start)
@@ -139,16 +125,3 @@ class HifiGan(nn.Module):
             hidden = torch.stack([block(hidden) for block in blocks.children()]).mean(dim=0)
         audio: torch.Tensor = torch.tanh(self.leave(functional.leaky_relu(hidden, _SLOPE)))[:, 0]
         return audio[:, _OFFSET : _OFFSET + samples].float()
-
-    def describe(self) -> dict[str, Any]:
-        """Return the network's description for ``model.json``."""
-        return {"kind": KIND, "sizes": asdict(self.size)}
-
-    @classmethod
-    def load(cls, folder: Path) -> HifiGan:
-        """Read a stage's output, ready to speak.
-
-        Raises:
-            InputError: Naming the file that is missing, of another kind or does not fit.
-        """
-        return load_network(folder, KIND, lambda sizes: cls(HifiGanSize(**sizes)))

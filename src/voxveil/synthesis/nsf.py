@@ -10,9 +10,7 @@ already speaks. Such blocks diverge at learning rate 2e-3; use 5e-4.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,13 +19,12 @@ from torch import nn
 from torch.nn import functional
 
 from voxveil.audio.frames import HOP, MEL_BANDS
+from voxveil.synthesis.network import SizedNetwork
 from voxveil.synthesis.source import to_samples
-from voxveil.synthesis.storing import load_network
 from voxveil.synthesis.vocoder import Vocoder, VocoderSize
 
 __all__ = ["NsfSize", "NsfVocoder", "sinc_filters"]
 
-KIND = "hn-sinc-nsf"
 #: Taps of the filters that join the branches.
 _TAPS = 31
 #: Maximum voiced frequency where the network says nothing, as a share of the Nyquist frequency.
@@ -76,12 +73,15 @@ class _Block(nn.Module):
         return result
 
 
-class NsfVocoder(nn.Module):
+class NsfVocoder(SizedNetwork):
     """Log-mel, F0 and voicing to a waveform of exactly the samples asked for."""
 
+    kind = "hn-sinc-nsf"
+    size_type = NsfSize
+    size: NsfSize
+
     def __init__(self, size: NsfSize) -> None:
-        super().__init__()
-        self.size = size
+        super().__init__(size)
         self.source = Vocoder(VocoderSize(size.channels))
         self.condition = nn.Conv1d(MEL_BANDS + 2, size.width, 5, padding=2)
         self.cutoff = nn.Conv1d(size.width, 1, 1)
@@ -110,10 +110,9 @@ class NsfVocoder(nn.Module):
     ) -> torch.Tensor:
         """Return the waveform (batch, n); arguments as for :meth:`Vocoder.forward`."""
         samples = noise.shape[1]
-        pulses, breath = self.source.branches(log_mel, f0, voicing, noise, start)
-        normal = (log_mel - self.source.mel_mean) / self.source.mel_sd
-        heights = torch.stack([torch.log(f0 / 150.0), voicing], dim=2)
-        condition = torch.tanh(self.condition(torch.cat([normal, heights], dim=2).transpose(1, 2)))
+        parts = self.source.spectra(log_mel, f0, voicing, noise, start)
+        pulses, breath = (self.source.waveform(part, samples) for part in parts)
+        condition = torch.tanh(self.condition(self.source.conditions(log_mel, f0, voicing)))
         base = _UNVOICED + (_VOICED - _UNVOICED) * voicing
         cutoff = (base + _RANGE * torch.tanh(self.cutoff(condition)[:, 0])).clamp(0.02, 0.98)
         along = to_samples(condition.flatten(0, 1), samples).reshape(*condition.shape[:2], samples)
@@ -123,19 +122,6 @@ class NsfVocoder(nn.Module):
         for block in self.noise:
             second = block(second, along)
         return _joined(first[:, 0], second[:, 0], to_samples(cutoff, samples))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the network's description for ``model.json``."""
-        return {"kind": KIND, "sizes": asdict(self.size)}
-
-    @classmethod
-    def load(cls, folder: Path) -> NsfVocoder:
-        """Read a stage's output, ready to speak.
-
-        Raises:
-            InputError: Naming the file that is missing, of another kind or does not fit.
-        """
-        return load_network(folder, KIND, lambda sizes: cls(NsfSize(**sizes)))
 
 
 def sinc_filters(cutoff: torch.Tensor) -> torch.Tensor:

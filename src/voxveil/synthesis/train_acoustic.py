@@ -24,8 +24,7 @@ from voxveil.runtime.errors import InputError
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize, acoustic_loss
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.training import ranks
-from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
-from voxveil.training.stopping import early_stopping
+from voxveil.training.loop import CurveSink, Plan, device, early_stopping, fit, precision, seeded
 
 __all__ = ["AcousticData", "Measured", "measure", "train_acoustic"]
 
@@ -81,36 +80,28 @@ class AcousticData:
             content (batch, C, M), pitch (batch, C), embedding (batch, E), log_mel (batch, C, 80),
             voiced (batch, C), mask (batch, C) with 1 for frames of the utterance.
         """
-        places, crops = range(len(crops))[rows], crops[rows]
+        indices, crops = range(len(crops))[rows], crops[rows]
         known = [self._known(crop.item) for crop in crops]
-        spans = [slice(crop.start, crop.start + frames) for crop in crops]
         every = self._system.content.every
         groups = [slice(crop.start // every, -(-(crop.start + frames) // every)) for crop in crops]
         vectors = [k.content[group] for k, group in zip(known, groups, strict=True)]
         noise = PublicNoise(self._seed, "train_synthesis", self._name, "content", *keys, *ranks.key())
         # Noise is per vector, so one draw serves all crops of the batch.
         stacked = self._system.content.mechanism.perturb(np.concatenate(vectors), noise)
-        bounds = np.cumsum([len(v) for v in vectors])[:-1]
-        utterances = [self.speech[crop.item] for crop in crops]
-        voiced_spans = [s.f0[span] > 0 for s, span in zip(utterances, spans, strict=True)]
-        content = []
-        for crop, group, part, voiced_span in zip(
-            crops, groups, np.split(stacked, bounds), voiced_spans, strict=True
-        ):
-            first = crop.start - group.start * every
-            content.append(_fill(spread(part, every)[first : first + len(voiced_span)], frames))
-        pitch = []
-        for index, crop, span, said in zip(places, crops, spans, utterances, strict=True):
+        released = np.split(stacked, np.cumsum([len(v) for v in vectors])[:-1])
+        filled = []
+        for index, crop, group, cached in zip(indices, crops, released, known, strict=True):
+            utterance, span = self.speech[crop.item], slice(crop.start, crop.start + frames)
+            voiced = utterance.f0[span] > 0
+            content = spread(group, every)[crop.start % every :][: len(voiced)]
             noise = PublicNoise(self._seed, "train_synthesis", self._name, "pitch", crop.item, index, *keys)
-            released = self._system.pitch.release(said.f0, noise)
-            pitch.append(_fill(released.value[span], frames))
-        mel = [_fill(s.log_mel[span], frames) for s, span in zip(utterances, spans, strict=True)]
-        voiced = [_fill(part, frames) for part in voiced_spans]
-        mask = [_fill(np.ones(len(v)), frames) for v in voiced_spans]
-        embedding = [k.embedding for k in known]
+            pitch = self._system.pitch.release(utterance.f0, noise).value[span]
+            parts = (content, pitch, utterance.log_mel[span], voiced, np.ones(len(voiced)))
+            content, pitch, *targets = (_fill(part, frames) for part in parts)
+            filled.append((content, pitch, cached.embedding, *targets))
         return tuple(
-            torch.from_numpy(np.stack(parts).astype(np.float32)).to(device())
-            for parts in (content, pitch, embedding, mel, voiced, mask)
+            torch.from_numpy(np.stack(column).astype(np.float32)).to(device())
+            for column in zip(*filled, strict=True)
         )
 
     def _known(self, item: str) -> _Known:
@@ -147,7 +138,7 @@ def train_acoustic(
         seed: The run's seed.
         held: Public utterances of other speakers, for early stopping.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
     """
     if not utterances:
         raise InputError(f"train_synthesis[{name}]: no utterance to train on")
@@ -171,17 +162,14 @@ def train_acoustic(
         with precision(params.bf16, device()):
             return {"held_out": float(loss_on(held, "held-out", 0)[0])}
 
-    stopping = early_stopping(model, held_out, params.patience if held else 0, checkpoints)
     curve = fit(
         model,
         lambda step: loss_on(utterances, "step", step),
         Plan(f"train_synthesis[{name}]", seed, params.steps, params.learning_rate, bf16=params.bf16),
         checkpoints=checkpoints,
         sink=sink,
-        watch=stopping,
+        watch=early_stopping(model, held_out, params.patience if held else 0, checkpoints),
     )
-    if stopping is not None:
-        stopping.restore()
     return model, curve
 
 

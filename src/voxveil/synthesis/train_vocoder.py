@@ -14,15 +14,12 @@ from voxveil.audio.mel import log_mel
 from voxveil.config.networks import TrainVocoderParams
 from voxveil.corpus.split import Utterance
 from voxveil.runtime.seeding import stream
-from voxveil.synthesis.copying import DEFAULT_F0, copy_synthesis, tensors
-from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
-from voxveil.synthesis.losses import stft_loss
+from voxveil.synthesis.losses import Discriminators, adversarial_losses, stft_loss
 from voxveil.synthesis.source import NOISE_SCALE, fill_unvoiced
-from voxveil.synthesis.speech import Speech, Spoken, draw_crops, mel_statistics
-from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder
+from voxveil.synthesis.speech import Speech, draw_crops, mel_statistics
+from voxveil.synthesis.vocoders import DEFAULT_F0, AnyVocoder, build_vocoder, copy_synthesis, tensors
 from voxveil.training import ranks
-from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
-from voxveil.training.stopping import early_stopping
+from voxveil.training.loop import CurveSink, Plan, device, early_stopping, fit, precision, seeded
 
 __all__ = ["copy_distance", "train_vocoder"]
 
@@ -48,7 +45,7 @@ def train_vocoder(
         seed: The run's seed.
         held: Public utterances of other speakers, for early stopping.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
     """
     with seeded(seed, _NAME, "initial"):
         vocoder = build_vocoder(params)
@@ -58,33 +55,27 @@ def train_vocoder(
     model: nn.Module = vocoder if judges is None else nn.ModuleList([vocoder, judges])
     model.to(device())
 
-    def copied(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        inputs, target = _batch(speech, utterances, params, seed, "batch", step)
-        return vocoder(*inputs).float(), target
-
     def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        output, target = copied(step)
-        return (
-            (stft_loss(output, target), {}) if judges is None else adversarial_losses(judges, output, target)
-        )
+        inputs, target = _batch(speech, utterances, params, seed, "batch", step)
+        output = vocoder(*inputs).float()
+        if judges is not None:
+            return adversarial_losses(judges, output, target)
+        return stft_loss(output, target), {}
 
     def held_out() -> dict[str, float]:
         inputs, target = _batch(speech, held, params, seed, "held-out", 0)
         with precision(params.bf16, device()):
             return {"held_out": float(stft_loss(vocoder(*inputs).float(), target))}
 
-    stopping = early_stopping(model, held_out, params.patience if held else 0, checkpoints)
     curve = fit(
         model,
         loss_of_step,
         Plan(_NAME, seed, params.steps, params.learning_rate, bf16=params.bf16),
         checkpoints=checkpoints,
         sink=sink,
-        watch=stopping,
+        watch=early_stopping(model, held_out, params.patience if held else 0, checkpoints),
         apart=() if judges is None else (judges,),
     )
-    if stopping is not None:
-        stopping.restore()
     return vocoder, curve
 
 
@@ -99,27 +90,18 @@ def _batch(
     """Return the vocoder's inputs of a step, and the target audio (rows, n)."""
     frames, samples = params.crop_frames + 1, HOP * params.crop_frames
     rows = ranks.share(params.batch)
-    parts: list[Spoken] = []
+    parts = []
     for crop in draw_crops(utterances, frames, params.batch, seed, _NAME, name, step)[rows]:
         whole = speech[crop.item].padded(frames)
-        stop = crop.start + frames
-        parts.append(
-            Spoken(
-                whole.audio[HOP * crop.start : HOP * (stop - 1)],
-                whole.log_mel[crop.start : stop],
-                whole.f0[crop.start : stop],
-            )
-        )
+        span = slice(crop.start, crop.start + frames)
+        audio = whole.audio[HOP * span.start : HOP * (span.stop - 1)]
+        parts.append((audio, whole.log_mel[span], whole.f0[span]))
+    target, mel, f0 = (np.stack(part) for part in zip(*parts, strict=True))
     noise = stream(seed, _NAME, "noise", step).standard_normal((params.batch, samples), dtype=np.float32)
-    f0 = np.stack([part.f0 for part in parts])
-    inputs = tensors(
-        np.stack([part.log_mel for part in parts]),
-        np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0]),
-        (f0 > 0).astype(np.float32),
-        noise[rows] * np.float32(NOISE_SCALE),
-    )
-    (target,) = tensors(np.stack([part.audio for part in parts]))
-    return inputs, target
+    filled = np.stack([fill_unvoiced(row, DEFAULT_F0) for row in f0])
+    voicing = (f0 > 0).astype(np.float32)
+    *inputs, wanted = tensors(mel, filled, voicing, noise[rows] * np.float32(NOISE_SCALE), target)
+    return inputs, wanted
 
 
 def copy_distance(vocoder: AnyVocoder, speech: Speech, utterances: Sequence[Utterance]) -> float:

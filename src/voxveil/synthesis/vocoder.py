@@ -10,10 +10,8 @@ time-domain filter replaced by spectral gains.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,13 +20,12 @@ from torch import nn
 
 from voxveil.audio.frames import HOP, MEL_BANDS, SAMPLE_RATE
 from voxveil.audio.mel import FFT_SIZE, WINDOW, mel_filters
+from voxveil.synthesis.network import MelNetwork
 from voxveil.synthesis.source import harmonic_source
-from voxveil.synthesis.storing import load_network
 
 __all__ = ["Vocoder", "VocoderSize"]
 
 BINS = FFT_SIZE // 2 + 1
-KIND = "stft-source-filter"
 _LIMIT = 5.0
 
 
@@ -45,21 +42,19 @@ class VocoderSize:
     blocks: int = 3
 
 
-class Vocoder(nn.Module):
+class Vocoder(MelNetwork):
     """Log-mel, F0 and voicing to a waveform of exactly the samples asked for."""
 
+    kind = "stft-source-filter"
+    size_type = VocoderSize
+    size: VocoderSize
     prior: torch.Tensor
     tilt: torch.Tensor
-    mel_mean: torch.Tensor
-    mel_sd: torch.Tensor
 
     def __init__(self, size: VocoderSize) -> None:
-        super().__init__()
-        self.size = size
+        super().__init__(size)
         self.register_buffer("prior", torch.from_numpy(envelope_weights()), persistent=False)
         self.register_buffer("tilt", torch.linspace(0.0, 1.0, BINS)[:, None], persistent=False)
-        self.register_buffer("mel_mean", torch.zeros(MEL_BANDS))
-        self.register_buffer("mel_sd", torch.ones(MEL_BANDS))
         self.enter = nn.Conv1d(MEL_BANDS + 2, size.channels, 5, padding=2)
         self.blocks = nn.ModuleList(
             nn.Conv1d(size.channels, size.channels, 3, padding=2**i, dilation=2**i)
@@ -74,11 +69,6 @@ class Vocoder(nn.Module):
         """Frames each side that a sample sees: the filter network and two analysis windows."""
         return 2 + sum(1 << i for i in range(self.size.blocks)) + -(-WINDOW // HOP)
 
-    def normalize_by(self, mean: NDArray[np.float32], sd: NDArray[np.float32]) -> None:
-        """Set the constants (80,) that normalize the log-mel; of public speech."""
-        self.mel_mean.copy_(torch.from_numpy(mean))
-        self.mel_sd.copy_(torch.from_numpy(sd))
-
     def gains(
         self, log_mel: torch.Tensor, f0: torch.Tensor, voicing: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,9 +79,7 @@ class Vocoder(nn.Module):
             f0: (batch, K) in Hz, positive.
             voicing: (batch, K) in [0, 1].
         """
-        normal = (log_mel - self.mel_mean) / self.mel_sd
-        conditions = torch.stack([torch.log(f0 / 150.0), voicing], dim=2)
-        hidden = self.enter(torch.cat([normal, conditions], dim=2).transpose(1, 2))
+        hidden = self.enter(self.conditions(log_mel, f0, voicing))
         for block in self.blocks:
             hidden = hidden + block(nn.functional.silu(hidden))
         residual = self.leave(nn.functional.silu(hidden))
@@ -124,39 +112,27 @@ class Vocoder(nn.Module):
         Returns:
             (batch, n).
         """
-        first, second, harmonic, breath = self._sources(log_mel, f0, voicing, noise, start)
-        return self._heard(first * harmonic[..., None] + second * breath[..., None], noise.shape[1])
+        pulses, breath = self.spectra(log_mel, f0, voicing, noise, start)
+        return self.waveform(pulses + breath, noise.shape[1])
 
-    def branches(
-        self,
-        log_mel: torch.Tensor,
-        f0: torch.Tensor,
-        voicing: torch.Tensor,
-        noise: torch.Tensor,
-        start: float = 0.0,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the harmonic and the noise part (batch, n) of :meth:`forward`, whose sum it is."""
-        first, second, harmonic, breath = self._sources(log_mel, f0, voicing, noise, start)
-        samples = noise.shape[1]
-        return self._heard(first * harmonic[..., None], samples), self._heard(
-            second * breath[..., None], samples
-        )
-
-    def _sources(
+    def spectra(
         self,
         log_mel: torch.Tensor,
         f0: torch.Tensor,
         voicing: torch.Tensor,
         noise: torch.Tensor,
         start: float,
-    ) -> tuple[torch.Tensor, ...]:
-        """Return the spectra of both sources (batch, 513, K, 2) and their gains (batch, 513, K)."""
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the spectra (batch, 513, K, 2) of the harmonic and of the noise part of :meth:`forward`."""
         with torch.no_grad():
             pulses = harmonic_source(f0, voicing, noise.shape[1], start)
             spectra = torch.view_as_real(self._stft(torch.cat([pulses, noise])))
-        return (*spectra.chunk(2), *self.gains(log_mel, f0, voicing))
+        first, second = spectra.chunk(2)
+        harmonic, breath = self.gains(log_mel, f0, voicing)
+        return first * harmonic[..., None], second * breath[..., None]
 
-    def _heard(self, spectrum: torch.Tensor, samples: int) -> torch.Tensor:
+    def waveform(self, spectrum: torch.Tensor, samples: int) -> torch.Tensor:
+        """Return the (batch, samples) audio of a (batch, 513, K, 2) spectrum."""
         window = torch.hann_window(WINDOW, device=spectrum.device)
         shaped = torch.view_as_complex(spectrum.float())
         return torch.istft(shaped, FFT_SIZE, HOP, WINDOW, window, length=samples)
@@ -164,19 +140,6 @@ class Vocoder(nn.Module):
     def _stft(self, audio: torch.Tensor) -> torch.Tensor:
         window = torch.hann_window(WINDOW, device=audio.device)
         return torch.stft(audio, FFT_SIZE, HOP, WINDOW, window, pad_mode="constant", return_complex=True)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the network's description for ``model.json``."""
-        return {"kind": KIND, "sizes": asdict(self.size)}
-
-    @classmethod
-    def load(cls, folder: Path) -> Vocoder:
-        """Read a stage's output, ready to speak.
-
-        Raises:
-            InputError: Naming the file that is missing, of another kind or does not fit.
-        """
-        return load_network(folder, KIND, lambda sizes: cls(VocoderSize(**sizes)))
 
 
 @lru_cache(maxsize=1)

@@ -6,21 +6,29 @@ Only ``MlflowClient`` is used, never the fluent interface: that one adopts the r
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from voxveil.runtime.errors import MissingExtraError, VoxveilError
+from voxveil.runtime.atomic import file_lock
+from voxveil.runtime.errors import InputError, VoxveilError, import_extra
 from voxveil.runtime.git import ask_git
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import Store
 
-__all__ = ["Tracker", "TrackingError", "common_tags", "connect", "git_commit"]
+__all__ = [
+    "Tracker",
+    "TrackingError",
+    "common_tags",
+    "connect",
+    "connect_to_read",
+    "call_or_none",
+    "git_commit",
+]
 
 #: Seconds and tries before a server counts as away; the user's own settings win.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
@@ -49,7 +57,7 @@ class Tracker:
 
     Attributes:
         client: MLflow's own client.
-        experiment_id: The experiment's id.
+        experiment_id: The experiment's id, empty for a connection to the store as a whole.
         store: Where it lives.
     """
 
@@ -61,16 +69,20 @@ class Tracker:
     @contextmanager
     def burst(self) -> Iterator[Any]:
         """Yield the client for a short burst of writes; every fault becomes a :class:`TrackingError`."""
-        with _faults(self.store), _locked(self.store.lock):
+        with _faults(self.store), _lock(self.store):
             yield self.client
 
     def find(self, **tags: str) -> list[Any]:
         """Return the experiment's live runs whose tags (without prefix) have these values, newest first."""
         query = " and ".join(f"tags.`{PREFIX}{name}` = '{_quoted(value)}'" for name, value in tags.items())
-        return list(self.client.search_runs([self.experiment_id], query, max_results=100))
+        return self.search(query)
+
+    def search(self, query: str, limit: int = 100) -> list[Any]:
+        """Return at most ``limit`` live runs of the experiment that fit a query of MLflow, newest first."""
+        return list(self.client.search_runs([self.experiment_id], query, max_results=limit))
 
 
-def connect(store: Store) -> Tracker:
+def connect(store: Store, *, experiment: bool = True) -> Tracker:
     """Connect to the store, initialize it if new, and find or create the experiment.
 
     Eight processes may do so at once: a file lock serializes first contact with SQLite.
@@ -83,20 +95,40 @@ def connect(store: Store) -> Tracker:
     os.environ["DO_NOT_TRACK"] = "true"
     for name, value in {**_PATIENCE, **_QUIET}.items():
         os.environ.setdefault(name, value)
-    # Alembic and MLflow narrate the set-up of a database.
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    try:
-        from mlflow.tracking import MlflowClient
-    except ImportError:
-        raise MissingExtraError("mlflow", "mlflow") from None
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    with _faults(store), _locked(store.lock):
+    quiet_mlflow()
+    mlflow_client = import_extra("mlflow.tracking", "mlflow").MlflowClient
+    quiet_mlflow()
+    with _faults(store), _lock(store):
         if store.file is not None and not store.file.exists():
             _make_database(store.file)
-        client = MlflowClient(tracking_uri=store.uri)
-        return Tracker(client, _experiment(client, store), store)
+        client = mlflow_client(tracking_uri=store.uri)
+        return Tracker(client, _experiment(client, store) if experiment else "", store)
+
+
+def call_or_none(
+    call: Callable[..., Any], *arguments: str, codes: Sequence[str] = ("RESOURCE_DOES_NOT_EXIST",)
+) -> Any | None:
+    """Return what a call of MLflow's client returns, None where it fails with one of these error codes.
+
+    Args:
+        call: Method of the client.
+        arguments: Its arguments.
+        codes: MLflow's error codes; by default the one for an object that does not exist.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return call(*arguments)
+    except MlflowException as error:
+        if error.error_code not in codes:
+            raise
+        return None
+
+
+def quiet_mlflow() -> None:
+    """Silence Alembic and MLflow, which narrate the set-up of a database; an import of MLflow undoes it."""
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _make_database(path: Path) -> None:
@@ -153,15 +185,8 @@ def _experiment(client: Any, store: Store) -> str:
     return str(found.experiment_id)
 
 
-@contextmanager
-def _locked(path: Path | None) -> Iterator[None]:
-    if path is None:
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+def _lock(store: Store) -> AbstractContextManager[None]:
+    return nullcontext() if store.lock is None else file_lock(store.lock)
 
 
 @contextmanager
@@ -184,3 +209,19 @@ def _quoted(value: str) -> str:
     if "'" in value:
         raise TrackingError(f"cannot search MLflow for {value!r}: it holds a quote")
     return value
+
+
+def connect_to_read(store: Store, sought: str) -> Tracker:
+    """Connect for reading; a missing database file is not created.
+
+    Args:
+        store: Where to look.
+        sought: What is looked for, the beginning of the message.
+
+    Raises:
+        InputError: There is no such file.
+        TrackingError: The store is away or refuses.
+    """
+    if store.file is not None and not store.file.is_file():
+        raise InputError(f"{sought}; there is no MLflow store at {store.shown} (MLFLOW_TRACKING_URI)")
+    return connect(store)

@@ -19,9 +19,8 @@ from voxveil.results.comparison.run_results import (
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.dvc_experiments import fetch_outputs, knows
 from voxveil.runtime.errors import InputError
-from voxveil.tracking.client import Tracker
+from voxveil.tracking.client import Tracker, call_or_none, connect_to_read
 from voxveil.tracking.mlflow_names import PREFIX
-from voxveil.tracking.reading import connect_to_read
 from voxveil.tracking.store import Store
 
 __all__ = ["compare_url", "experiment_runs", "find_run", "run_url"]
@@ -66,14 +65,14 @@ def experiment_runs(tracker: Tracker, name: str) -> list[Any]:
 
 def run_url(store: Store, experiment_id: str, run_id: str) -> str:
     """Return the address of a run in MLflow's pages, empty for a store that is no server."""
-    if not store.uri.startswith(("http://", "https://")):
+    if not store.is_server:
         return ""
     return f"{store.shown.rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
 
 
 def compare_url(store: Store, runs: Sequence[RunResults]) -> str:
     """Return the address of MLflow's page that compares these runs; empty where one is not on a server."""
-    if not store.uri.startswith(("http://", "https://")) or not all(run.run_id for run in runs):
+    if not store.is_server or not all(run.run_id for run in runs):
         return ""
     ids = json.dumps([run.run_id for run in runs], separators=(",", ":"))
     experiments = json.dumps(sorted({run.experiment_id for run in runs}), separators=(",", ":"))
@@ -102,17 +101,12 @@ def _from_mlflow(text: str, tracker: Tracker, scratch: Path) -> RunResults:
 
 def _run_of(text: str, tracker: Tracker) -> Any:
     if _ID.match(text):
-        from mlflow.exceptions import MlflowException
-
         with tracker.burst() as client:
-            try:
-                run = client.get_run(text)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                raise InputError(f"run {text}: not at {tracker.store.shown}") from None
+            run = call_or_none(client.get_run, text)
+        if run is None:
+            raise InputError(f"run {text}: does not exist at {tracker.store.shown}")
         if run.info.lifecycle_stage != "active":
-            raise InputError(f"run {text}: deleted; 'mlflow runs restore' brings it back")
+            raise InputError(f"run {text}: is deleted; 'mlflow runs restore' restores it")
         return run
     found = experiment_runs(tracker, text) or _by_name(tracker, text)
     current = [run for run in found if not _superseded(run)] or found[:1]
@@ -130,8 +124,8 @@ def _run_of(text: str, tracker: Tracker) -> Any:
 def _by_name(tracker: Tracker, name: str) -> Sequence[Any]:
     if "'" in name:
         return []
-    with tracker.burst() as client:
-        return list(client.search_runs([tracker.experiment_id], f"attributes.run_name = '{name}'"))
+    with tracker.burst():
+        return tracker.search(f"attributes.run_name = '{name}'")
 
 
 def _superseded(run: Any) -> bool:

@@ -12,16 +12,48 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from voxveil.runtime.errors import VoxveilError
 from voxveil.tracking.client import Tracker, common_tags, connect
 from voxveil.tracking.mlflow_names import PREFIX
 from voxveil.tracking.store import resolve_store, warn
-from voxveil.tracking.system import system_metrics
 
-__all__ = ["main", "send"]
+__all__ = ["send"]
+
+#: MLflow's own switch.
+ENABLED = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
+
+
+@contextmanager
+def system_metrics(run_id: str, store: str) -> Iterator[None]:
+    """Log system metrics to a run while the block runs, where :data:`ENABLED` is ``true``.
+
+    Args:
+        run_id: The training's run.
+        store: Address of the tracking store.
+    """
+    if os.environ.get(ENABLED, "").lower() not in ("1", "true"):
+        yield
+        return
+    try:
+        import psutil
+        from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+    except ImportError:
+        warn("system metrics need psutil; install it, or unset " + ENABLED)
+        yield
+        return
+    # Its first reading is otherwise of the time since nothing.
+    psutil.cpu_percent()
+    monitor = SystemMetricsMonitor(run_id, resume_logging=True, tracking_uri=store)
+    monitor.start()
+    try:
+        yield
+    finally:
+        monitor.finish()
+
 
 _BATCH = 200
 Line = Mapping[str, Any]

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from voxveil.runtime.errors import one_line
 from voxveil.runtime.project import project_root
 
-__all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn"]
+__all__ = ["EXPERIMENT", "Store", "resolve_store", "tracking_enabled", "warn", "without_credentials"]
 
 #: Name of the MLflow experiment unless MLFLOW_EXPERIMENT_NAME says otherwise.
 EXPERIMENT = "voxveil"
@@ -44,17 +45,20 @@ class Store:
         return None if self.file is None else self.file.with_name(f"{self.file.name}.lock")
 
     @property
+    def is_server(self) -> bool:
+        """Whether it is a server with MLflow's pages."""
+        return self.uri.startswith(("http://", "https://"))
+
+    @property
     def shown(self) -> str:
         """The URI without credentials, for messages."""
-        return _without_credentials(self.uri)
+        return without_credentials(self.uri)
 
     def redact(self, text: str) -> str:
         """Return ``text`` as one line of at most 200 characters without this store's credentials."""
-        line = " ".join(text.replace(self.uri, self.shown).split())
+        line = text.replace(self.uri, self.shown)
         credentials = urlsplit(self.uri).netloc.rpartition("@")[0]
-        if credentials:
-            line = line.replace(credentials, "***")
-        return line if len(line) <= 200 else f"{line[:197]}..."
+        return one_line(line.replace(credentials, "***") if credentials else line, 200)
 
 
 def tracking_enabled(environ: Mapping[str, str] | None = None) -> bool:
@@ -94,7 +98,8 @@ def _sqlite_file(uri: str) -> Path | None:
     return Path(path.partition("?")[0]).absolute()
 
 
-def _without_credentials(uri: str) -> str:
+def without_credentials(uri: str) -> str:
+    """Return a URI without the user and password that it may carry."""
     parts = urlsplit(uri)
     if "@" not in parts.netloc:
         return uri

@@ -30,6 +30,9 @@ Sink = Callable[[int, dict[str, float]], None]
 #: How long a finished stage waits for its last points to arrive, in seconds.
 _PATIENCE = 300.0
 
+#: Tables of the parameters that have the keys of a training; all others have a system's.
+_TABLES = {"train_pitch": "pitch_variants", "train_content": "content_variants"}
+
 
 class Training(Protocol):
     """The facts of a training that are logged, taken from a stage's context."""
@@ -159,10 +162,8 @@ def _data(context: Training) -> dict[str, str]:
 def _params(context: Training) -> dict[str, str]:
     """Return what decides this training, as MLflow shows it; at most the 100 a batch may hold."""
     everything = to_mapping(context.params)
-    section = dict(everything[context.stage])
-    content = {"base": everything["base"], context.stage: section}
-    if context.key in section.get("variants", {}):
-        section["variants"] = {context.key: section["variants"][context.key]}
-    elif context.key in everything["systems"]:
-        content["systems"] = {context.key: everything["systems"][context.key]}
+    content = {"base": everything["base"], context.stage: everything[context.stage]}
+    table = _TABLES.get(context.stage, "systems")
+    if context.key in everything[table]:
+        content[table] = {context.key: everything[table][context.key]}
     return dict(sorted(flat_params(content).items())[:100])

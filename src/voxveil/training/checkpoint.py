@@ -1,11 +1,14 @@
-"""Checkpoints as safetensors and JSON, written atomically and without pickle.
+"""Checkpoints, weights, descriptions, curves and metrics of trainings, written atomically and without pickle.
 
 Random state is not stored because there is none: what a step draws is keyed by (seed, step).
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,20 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-from voxveil.runtime.atomic import write_bytes
+from voxveil.runtime.atomic import read_json, write_bytes, write_json, write_text
 from voxveil.runtime.errors import InputError
 
-__all__ = ["load_checkpoint", "load_model", "model_bytes", "save_checkpoint"]
+__all__ = [
+    "curve_text",
+    "load_checkpoint",
+    "load_model",
+    "load_weights",
+    "model_bytes",
+    "read_description",
+    "save_checkpoint",
+    "write_curve",
+    "write_trained",
+]
 
 _NAME = "checkpoint.safetensors"
 
@@ -70,3 +83,69 @@ def load_model(model: nn.Module, data: bytes, name: str) -> None:
         model.load_state_dict(load_tensors(data))
     except (SafetensorError, RuntimeError) as error:
         raise InputError(f"{name}: does not fit this model ({' '.join(str(error).split())[:200]})") from None
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Fill ``model`` from a safetensors file.
+
+    Raises:
+        InputError: The file is missing or of another shape.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    load_model(model, path.read_bytes(), str(path))
+
+
+def read_description(path: Path, what: str, *kinds: str) -> dict[str, Any]:
+    """Read the ``model.json`` of a model.
+
+    Args:
+        path: The file.
+        what: The model in words, for the error.
+        *kinds: What its ``kind`` may be.
+
+    Raises:
+        InputError: The file is missing, or describes another kind of model, or one of another format.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("format") != 1 or content.get("kind") not in kinds:
+        raise InputError(f"{path}: not a {what} of format 1")
+    return content
+
+
+def write_trained(
+    folder: Path,
+    model: nn.Module,
+    description: Mapping[str, Any],
+    curve: Sequence[Mapping[str, float]],
+    metrics: Mapping[str, float],
+) -> None:
+    """Write ``model.safetensors``, ``model.json``, ``curve.csv`` and ``metrics.json``.
+
+    Args:
+        folder: Output of a training stage.
+        model: Its parameters and buffers are stored; one without any gives a valid empty file.
+        description: Everything needed to rebuild the model; ``format`` 1 is added.
+        curve: Points with ``step`` and values.
+        metrics: Flat numbers by name, e.g. ``train_pitch/correlation``, for ``dvc metrics show``.
+    """
+    write_bytes(folder / "model.safetensors", model_bytes(model))
+    write_json(folder / "model.json", {"format": 1, **description})
+    write_curve(folder, curve)
+    write_json(folder / "metrics.json", dict(metrics))
+
+
+def write_curve(folder: Path, curve: Sequence[Mapping[str, float]]) -> None:
+    """Write ``curve.csv``, the record behind DVC plots and MLflow curves, into ``folder``."""
+    write_text(folder / "curve.csv", curve_text(curve))
+
+
+def curve_text(curve: Sequence[Mapping[str, float]]) -> str:
+    """Return a curve as CSV: ``step`` first, then the other columns by name."""
+    names = ["step", *sorted({name for point in curve for name in point} - {"step"})]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for point in curve:
+        writer.writerow({name: f"{value:.9g}" for name, value in point.items()})
+    return text.getvalue()

@@ -1,4 +1,4 @@
-"""The training loop all models share.
+"""The training loop all models share, and early stopping.
 
 What a step sees depends on (seed, step) only, so a killed run that resumes from its checkpoint
 ends where an uninterrupted one does. Several processes may share the steps (:mod:`voxveil.training.ranks`).
@@ -7,7 +7,7 @@ ends where an uninterrupted one does. Several processes may share the steps (:mo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +15,21 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.errors import VoxveilError
 from voxveil.runtime.seeding import stream_seed
 from voxveil.runtime.terminal import Progress
 from voxveil.training import ranks
-from voxveil.training.checkpoint import load_checkpoint, save_checkpoint
-from voxveil.training.stopping import EarlyStopping
+from voxveil.training.checkpoint import load_checkpoint, load_weights, model_bytes, save_checkpoint
 
 __all__ = [
     "CurveSink",
+    "EarlyStopping",
     "Plan",
     "TrainingError",
     "Watch",
     "device",
+    "early_stopping",
     "fit",
     "precision",
     "seeded",
@@ -39,6 +41,9 @@ CurveSink = Callable[[int, dict[str, float]], None]
 
 #: Called with the step at every point of the curve; returns further values for it, and whether to stop.
 Watch = Callable[[int], tuple[dict[str, float], bool]]
+
+#: The best weights so far, beside the checkpoint.
+_BEST = "best.safetensors"
 
 
 class TrainingError(VoxveilError):
@@ -104,6 +109,83 @@ def precision(bf16: bool, where: torch.device, *, cpu: bool = False) -> Abstract
     return nullcontext()
 
 
+class EarlyStopping:
+    """A watch for :func:`fit`: keeps the best weights on held-out speech and ends when nothing improves.
+
+    Args:
+        model: What is trained.
+        validate: Returns figures of the model as it is, called without gradients in evaluation mode.
+        judged: The figure that should become small.
+        patience: Points of the curve without a new best after which training ends.
+        folder: Of the checkpoints; the best weights lie there too, so that a resumed training goes on as an
+            uninterrupted one does. None = in memory.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        validate: Callable[[], Mapping[str, float]],
+        *,
+        judged: str,
+        patience: int,
+        folder: Path | None = None,
+    ) -> None:
+        self._model, self._validate, self._judged, self._patience = model, validate, judged, patience
+        self._path = None if folder is None else Path(folder) / _BEST
+        self._weights: dict[str, torch.Tensor] = {}
+        self._best, self._waited = float("inf"), 0
+        #: Step of the best point so far; 0 before the first.
+        self.best_step = 0
+
+    @property
+    def resumes(self) -> bool:
+        """The best weights outlive the process."""
+        return self._path is not None
+
+    def resume(self, curve: Sequence[Mapping[str, float]]) -> None:
+        """Restore the state from a saved curve."""
+        for point in curve:
+            self._judge(point[self._judged], int(point["step"]))
+
+    def __call__(self, step: int) -> tuple[dict[str, float], bool]:
+        """Return the figures after ``step`` steps, and whether to stop."""
+        with torch.no_grad():
+            figures = ranks.agreed(self._validate())
+        if self._judge(figures[self._judged], step):
+            if self._path is None:
+                self._weights = {name: value.clone() for name, value in self._model.state_dict().items()}
+            elif ranks.is_first():
+                write_bytes(self._path, model_bytes(self._model))
+        return figures, self._waited >= self._patience
+
+    def restore(self) -> int:
+        """Give the model its best weights back and return their step; 0 leaves it as it is."""
+        if self.best_step and self._path is not None:
+            # The first has written it by then.
+            ranks.barrier()
+            load_weights(self._model, self._path)
+        elif self._weights:
+            self._model.load_state_dict(self._weights)
+        return self.best_step
+
+    def _judge(self, value: float, step: int) -> bool:
+        better = value < self._best
+        if better:
+            self._best, self._waited, self.best_step = value, 0, step
+        else:
+            self._waited += 1
+        return better
+
+
+def early_stopping(
+    model: nn.Module, validate: Callable[[], Mapping[str, float]], patience: int, folder: Path | None
+) -> EarlyStopping | None:
+    """Return the watch of a training judged by its figure ``held_out``; None where ``patience`` is 0."""
+    if not patience:
+        return None
+    return EarlyStopping(model, validate, judged="held_out", patience=patience, folder=folder)
+
+
 def fit(
     model: nn.Module,
     loss_of_step: Callable[[int], tuple[torch.Tensor, dict[str, float]]],
@@ -123,9 +205,9 @@ def fit(
             and gives loss and values of the whole batch (``ranks.joint_mean`` and its like).
         plan: How to train.
         checkpoints: Folder to resume from and save to; none is kept if absent.
-        sink: Told each point of the curve, e.g. to stream it to MLflow.
-        watch: May stop the training (:class:`voxveil.training.stopping.EarlyStopping`), asked in evaluation
-            mode. With ``checkpoints`` it must keep its best weights in a folder.
+        sink: Called with each point of the curve, e.g. to stream it to MLflow.
+        watch: May stop the training, asked in evaluation mode; :class:`EarlyStopping` also gives the model
+            its best weights at the end. With ``checkpoints`` it must keep its best weights in a folder.
         apart: Parts of the model whose gradients are clipped by themselves (adversaries).
 
     Returns:
@@ -190,6 +272,8 @@ def fit(
             save_checkpoint(checkpoints, step + 1, model, optimizer, curve)
             saved = time.monotonic()
     model.eval()
+    if isinstance(watch, EarlyStopping):
+        watch.restore()
     return curve
 
 

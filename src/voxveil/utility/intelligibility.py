@@ -13,8 +13,7 @@ import numpy as np
 
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
-from voxveil.utility.edits import Edits, count_edits
-from voxveil.utility.per import ErrorRate
+from voxveil.utility.edits import Edits, ErrorRate, count_edits
 
 __all__ = ["MARGIN", "PERMUTATIONS", "UNDERSTOOD", "permuted_edits", "rule_text", "understood"]
 

@@ -67,7 +67,7 @@ def test_windows_speak_as_one_does(bundles: Path) -> None:
     features = system.release_features(audio, f0, SystemNoise())
     expected = synthesizer.synthesize(features.content, features.pitch, target, samples)
 
-    from voxveil.synthesis.windows import WindowedSpeech
+    from voxveil.synthesis.synthesizer import WindowedSpeech
 
     rule = replace(system.rule, window=60)
     speech, context = WindowedSpeech(synthesizer, target, samples), system.content.context

@@ -12,11 +12,11 @@ from voxveil.runtime.errors import ParamsError
 
 BELOW = """
 systems: {original: {kind: original}, anon: {}, anon_pc: {pitch_conversion: true}}
-train_pitch: {variants: {plain: {}}}
+pitch_variants: {plain: {}}
+content_variants: {plain: {}, dp: {mechanism: laplace, epsilon: 5}}
 train_content:
   steps: 7
   batch: 3
-  variants: {plain: {}, dp: {mechanism: laplace, epsilon: 5}}
 """
 
 
@@ -30,14 +30,14 @@ def test_knobs_are_laid_over_one_by_one_and_systems_and_variants_whole(tmp_path:
     folder = overlays(
         tmp_path,
         middle="extends: below\nsystems: {original: {kind: original}, anon: {}}\ntrain_content: {steps: 9}\n",
-        top="extends: middle\ntrain_content: {batch: 4, variants: {plain: {}}}\n",
+        top="extends: middle\ntrain_content: {batch: 4}\ncontent_variants: {plain: {}}\n",
     )
     middle, top = compose(folder / "middle.yaml"), compose(folder / "top.yaml", {"train_content.batch": "5"})
     assert list(middle.systems) == ["original", "anon"]
     assert (middle.train_content.steps, middle.train_content.batch) == (9, 3)
-    assert middle.train_content.variants["dp"].epsilon == 5
+    assert middle.content_variants["dp"].epsilon == 5
     assert (top.train_content.steps, top.train_content.batch) == (9, 5)
-    assert list(top.train_content.variants) == ["plain"]
+    assert list(top.content_variants) == ["plain"]
     assert (middle.base.scale, top.base.scale) == ("middle", "top")
 
 

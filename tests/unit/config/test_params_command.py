@@ -10,18 +10,22 @@ import yaml
 
 from voxveil.cli.main import main
 from voxveil.config import load_params
+from voxveil.config.compose import compose, params_text, to_mapping
+from voxveil.config.older import RENAMED
 from voxveil.config.upgrade import upgraded_text
 from voxveil.runtime.errors import ParamsError
 
+#: A file in which every knob stands, and the variants inside their trainings.
+LONG = "tests/old_files/params_long.yaml"
 #: Keys of today that the older file of these tests lacks.
 LACKING = ("train_pitch.gpus", "cluster", "systems.anon.target_sex")
 
 
 @pytest.fixture
 def project(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project whose params.yaml lacks keys of today and holds edited values."""
+    """Return a project whose params.yaml is of an older version, lacks keys and holds edited values."""
     shutil.copytree(root / "params", tmp_path / "params")
-    content = yaml.safe_load((root / "params.yaml").read_text())
+    content = yaml.safe_load((root / LONG).read_text())
     for path in LACKING:
         *sections, last = path.split(".")
         target = content
@@ -51,22 +55,28 @@ def test_an_older_file_is_upgraded_and_keeps_its_values(
     path = project / "params.yaml"
     before = path.read_text()
     assert main(["params", "check"]) == 2
-    assert "missing; 'voxveil params upgrade' adds it" in capsys.readouterr().err
+    assert "train_pitch.variants: is now pitch_variants; 'voxveil params upgrade'" in capsys.readouterr().err
     assert main(["params", "upgrade", "--check"]) == 1
     assert path.read_text() == before and not (project / "params.yaml.bak").exists()
     capsys.readouterr()
     assert main(["params", "upgrade"]) == 0
     shown = capsys.readouterr().out
-    assert "+  gpus: 1" in shown and "-# my notes" in shown
+    assert "+cluster:" in shown and "+  dp: {mechanism: laplace, epsilon: 3.0}" in shown
+    assert "-# my notes" in shown
     assert shown.splitlines()[-1].endswith("the file as it was: params.yaml.bak")
     assert (project / "params.yaml.bak").read_text() == before
     params = load_params(path)
-    assert params.train_pitch.variants["dp"].epsilon == 3
+    assert params.pitch_variants["dp"].epsilon == 3
     assert params.train_content.learning_rate == 0.00012345678901234
     assert params.report.title == "mine: a title"
     assert params.train_pitch.gpus == 1 and "anon_pc" not in params.systems
-    old, new = yaml.safe_load(before), yaml.safe_load(path.read_text())
+    old, new = yaml.safe_load(before), to_mapping(params)
+    for training, table in (("train_pitch", "pitch_variants"), ("train_content", "content_variants")):
+        old[table] = old[training].pop("variants")
     assert_kept(old, new)
+    assert "'voxveil params upgrade'" in path.read_text().splitlines()[0]
+    assert main(["params", "use", "quickstart"]) == 2, "an upgraded file holds a person's values"
+    assert "was edited" in capsys.readouterr().err
     after = path.read_text()
     assert main(["params", "upgrade"]) == 0
     assert "nothing to do" in capsys.readouterr().out
@@ -110,7 +120,7 @@ def test_renamed_keys_move_with_their_values(project: Path) -> None:
     path = project / "params.yaml"
     edit(project, "  title: ", "  heading: ")
     edit(project, "train_pitch:\n", "train_pitch:\n  stepz: 3\n")
-    text = upgraded_text(path, {"report.heading": "report.title", "train_pitch.stepz": None})
+    text = upgraded_text(path, {**RENAMED, "report.heading": "report.title", "train_pitch.stepz": None})
     content = yaml.safe_load(text)
     assert content["report"]["title"] == "mine: a title"
     assert "stepz" not in content["train_pitch"] and "heading" not in content["report"]
@@ -121,9 +131,10 @@ def test_renamed_keys_move_with_their_values(project: Path) -> None:
             "report.heading": "report.title",
             "train_pitch.stepz": None,
             "train_pitch.variants.*.eps": "train_pitch.variants.*.epsilon",
+            **RENAMED,
         },
     )
-    assert yaml.safe_load(text)["train_pitch"]["variants"]["dp"]["epsilon"] == 3
+    assert yaml.safe_load(text)["pitch_variants"]["dp"]["epsilon"] == 3
     with pytest.raises(ParamsError, match=r"report\.heading: is now base\.seed, which is there too"):
         upgraded_text(path, {"report.heading": "base.seed"})
 
@@ -155,9 +166,37 @@ def test_use_again_is_not_refused_for_what_use_wrote(project: Path) -> None:
 
 
 def test_a_file_of_the_version_without_digest_is_known_as_unedited(root: Path, project: Path) -> None:
-    body = (root / "params.yaml").read_text().partition("\n")[2]
+    body = (root / LONG).read_text().partition("\n")[2]
     head = "# Written by 'voxveil params use quickstart'. Values are yours; unknown keys are refused.\n"
     (project / "params.yaml").write_text(head + body)
     assert main(["params", "use", "tiny"]) == 0
     (project / "params.yaml").write_text(head + body.replace("seed: 17", "seed: 18"))
     assert main(["params", "use", "tiny"]) == 2
+
+
+def test_a_section_that_is_new_gets_its_values_and_left_out_knobs_their_default(
+    root: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = project / "params.yaml"
+    text = params_text(compose(root / "params/librispeech.yaml"))
+    start = text.index("# The recognizer of `probe utility`")
+    end = text.index("# When a newly trained system")
+    edited = text[:start] + text[end:].replace("  kind: nsf_gan", "")
+    without = "".join(line for line in edited.splitlines(keepends=True) if "kind: nsf_gan" not in line)
+    path.write_text(without)
+    assert main(["params", "check"]) == 2
+    assert "asr: missing; 'voxveil params upgrade' adds it" in capsys.readouterr().err
+    assert main(["params", "upgrade"]) == 0
+    params = load_params(path)
+    assert params.asr.steps == 80_000, "a section gets the values of its scale"
+    assert params.train_vocoder.kind == "stft", "a knob that a file leaves out has its default"
+
+
+def test_a_file_that_was_edited_and_then_says_what_an_overlay_says_is_kept_for_its_comments(
+    project: Path,
+) -> None:
+    path = project / "params.yaml"
+    assert main(["params", "use", "tiny", "--force"]) == 0
+    path.write_text(path.read_text() + "# my notes\n")
+    assert main(["params", "use", "quickstart"]) == 2
+    assert "# my notes" in path.read_text()

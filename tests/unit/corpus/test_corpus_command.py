@@ -96,4 +96,4 @@ def test_speak_writes_a_librispeech_folder(tmp_path: Path) -> None:
     assert main(["corpus", "speak", str(tmp_path / "out"), "--params", str(params)]) == 2
 
 
-_VARIANTS = {"train_pitch": {"variants": {"plain": {}}}, "train_content": {"variants": {"plain": {}}}}
+_VARIANTS = {"pitch_variants": {"plain": {}}, "content_variants": {"plain": {}}}

@@ -77,7 +77,7 @@ ROW = f"u1\tanna\tF\t\t1.000\t{'a' * 64}"
     ("lines", "message"),
     [
         (["utterance speaker"], "m:1: must be the columns"),
-        ([ROW, ROW], "u1 is there twice or out of order"),
+        ([ROW, ROW], "u1 is listed twice or out of order"),
         ([ROW.replace("F", "x")], "m:2: needs an utterance"),
         ([ROW.replace("1.000", "1")], "m:2: seconds need three decimals"),
         ([ROW.replace("aaa", "zzz")], "m:2: seconds need three decimals and sha256"),

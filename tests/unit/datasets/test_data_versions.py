@@ -61,7 +61,7 @@ def test_two_versions_are_listed_compared_and_fetched(
     assert status == 0 and [row[1] for row in rows[1:]] == [two[:12], one[:12]]
     assert rows[1][3:7] == ["3", "(2", "F,", "1"] and rows[1][-1] == "private"
     assert len(table(run_data(capsys, "list", "--rev", one)[1])) == 2
-    assert "no version of dataset ghost" in data_error(capsys, "list", "ghost")
+    assert "dataset ghost: has no version in the Git history" in data_error(capsys, "list", "ghost")
 
     status, out, _ = run_data(capsys, "diff", "clinic", one, "HEAD", "--json")
     changes = json.loads(out)
@@ -85,7 +85,9 @@ def test_two_versions_are_listed_compared_and_fetched(
     assert status == 0 and "4 utterances" in out, err
     assert digests(out_folder)["part/21/7/21-7-0000.flac"] in first_face.decode()
     assert "20-7-0001" in {clip.id for clip in open_folder(out_folder).clips}
-    assert "is there already" in data_error(capsys, "get", "clinic", "--rev", one, "--out", str(out_folder))
+    assert "exists and is not an empty folder" in data_error(
+        capsys, "get", "clinic", "--rev", one, "--out", str(out_folder)
+    )
 
 
 def test_a_missing_object_is_named_and_nothing_is_written(
@@ -136,7 +138,7 @@ def test_a_folder_of_another_version_does_not_pass_for_this_one(
     commit(project, "by hand")
     status, out, _ = run_data(capsys, "list")
     assert status == 1 and "clinic.dvc are of different versions" in out.splitlines()[1]
-    assert "contradict its manifest" in data_error(capsys, "get", "clinic", "--rev", "main", "--out", "got")
+    assert "do not match its manifest" in data_error(capsys, "get", "clinic", "--rev", "main", "--out", "got")
     assert not (project / "got").exists()
 
 

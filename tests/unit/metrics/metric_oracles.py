@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy import integrate, optimize, stats
+from scipy.special import betaln, digamma, gammaln
 
 
 def pav_blocks(target, nontarget):
@@ -229,3 +230,16 @@ def resample(scores, is_target, enrol, test, weights):
         times = weights[t] if same else weights[e] * weights[t]
         (target if same else nontarget).extend([s] * int(times))
     return target, nontarget
+
+
+def asymptotic_identification(alpha, beta, sizes):
+    """N^-alpha Gamma(alpha + beta) / Gamma(beta), the beta-binomial's gamma_1 for many speakers."""
+    log_n = np.log(np.asarray(sizes, dtype=np.float64))
+    return np.exp(gammaln(alpha + beta) - gammaln(beta) - alpha * log_n)
+
+
+def disclosure_limit(alpha, beta):
+    """KL(Beta(alpha, beta) || U(0, 1)) in bit, the mean disclosure among infinitely many."""
+    both = digamma(alpha + beta)
+    nats = -betaln(alpha, beta) + (alpha - 1) * (digamma(alpha) - both) + (beta - 1) * (digamma(beta) - both)
+    return float(nats / np.log(2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voxveil.metrics.convergence import convergence_warnings, not_converged_on
+from voxveil.metrics.attacked import convergence_warnings, not_converged_on
 
 
 def attack(scenario: str, eer: float | None, ci95: list[float] | None, state: str = "anonymized") -> dict:

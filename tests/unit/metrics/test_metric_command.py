@@ -58,7 +58,10 @@ def test_figures_of_constant_scores(tmp_path):
         (["figures", "det", "--out", "f"], "--scores"),
         (["figures", "ranks", "--scores", "SEPARATED", "--out", "f"], "needs ranks"),
         (["evaluate", "--scores", "SEPARATED", "--speakers", "f"], "needs ranks"),
-        (["evaluate", "--scores", "SEPARATED", "--replicates", "-1"], "--replicates is -1"),
+        (
+            ["evaluate", "--scores", "SEPARATED", "--replicates", "-1"],
+            "--replicates must be 0 or more, got -1",
+        ),
         (["evaluate", "--scores", "absent.npz"], "absent.npz: no such file"),
     ],
 )
@@ -85,7 +88,7 @@ def test_needs_no_extra(rank_file):
 
 
 def test_missing_extra_is_said_before_the_work(rank_file, monkeypatch, capsys):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["evaluate", "--scores", str(rank_file), "--plots", "figures"]) == 2
     assert "voxveil[plots]" in capsys.readouterr().err
 

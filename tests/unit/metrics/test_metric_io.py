@@ -156,7 +156,10 @@ def test_unreadable_files(case, tmp_path):
         ({"target": [[1.0]], "nontarget": [0.0]}, "1-D"),
         ({"target": [1.0]}, "needs target and nontarget"),
         ({"target": ["x"], "nontarget": ["y"]}, "numbers"),
-        ({"scores": np.eye(2), "input_labels": [0, 1], "reference_labels": [0, 0]}, "label 0 stands twice"),
+        (
+            {"scores": np.eye(2), "input_labels": [0, 1], "reference_labels": [0, 0]},
+            "label 0 is listed twice",
+        ),
         (
             {"scores": np.eye(2), "input_labels": [0, 7], "reference_labels": [0, 1]},
             "input 1 is of speaker 7",

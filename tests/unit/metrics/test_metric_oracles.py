@@ -15,9 +15,8 @@ from voxveil.metrics import betabinomial, disclosure, eer, linkability, populati
 from voxveil.metrics.cllr import cllr, cllr_min
 from voxveil.metrics.data import CountTable, RankSet
 from voxveil.metrics.eps_gauss import eps_max_gauss
-from voxveil.metrics.eps_t import eps_max_t, fit_t
+from voxveil.metrics.eps_t import eps_max_t, fit_student, fit_t, student_logpdf
 from voxveil.metrics.pav import pav, smooth
-from voxveil.metrics.student import fit_student, student_logpdf
 
 # Few distinct values make ties, many make none.
 scores = st.one_of(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from metric_reference import arrays
 
-from voxveil.metrics.convergence import convergence_warnings
+from voxveil.metrics.attacked import convergence_warnings
 from voxveil.metrics.data import RankSet, ScoreSet
 from voxveil.metrics.evidence import WARNING_CODES, binormal_identification
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
@@ -116,7 +116,7 @@ def test_published_case_of_a_pooled_attack():
 
 
 def test_attacker_not_converged_is_a_rule_of_its_own():
-    """It compares attacks, so it stands in metrics/convergence.py; its cases are in test_convergence.py."""
+    """It compares attacks, so it is in metrics/attacked.py; its cases are in test_convergence.py."""
     weak = {"eer": {"value": 30.0, "ci95": None}}
     attacks = [
         {

@@ -187,4 +187,4 @@ def test_a_rho_is_a_claim_of_its_own(capsys: pytest.CaptureFixture[str], tmp_pat
     assert len(lines) == 3 and all(line.startswith("gaussian_l2") for line in lines)
     assert "rho 0.5 at delta 0.01" in lines[0]
     assert main(["audit", "mechanisms", "--rho", "0.5", "--params", str(tmp_path / "params.yaml")]) == 2
-    assert "--params excludes --epsilon and --rho" in capsys.readouterr().err
+    assert "--epsilon and --rho are not allowed beside it" in capsys.readouterr().err

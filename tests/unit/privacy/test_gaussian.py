@@ -223,7 +223,7 @@ def test_what_is_no_vector_is_refused(value: np.ndarray) -> None:
 )
 def test_parameters_keep_the_two_apart(variant: dict[str, object], said: str) -> None:
     with pytest.raises(ParamsError, match=said):
-        parse_params({"train_content": {"variants": {"plain": {}, "v": variant}}})
+        parse_params({"content_variants": {"plain": {}, "v": variant}})
 
 
 @pytest.mark.parametrize("rho", [0.1, 1.0])

@@ -86,7 +86,7 @@ def test_an_empty_register_is_said_to_be_empty(
     assert main(["ledger", "total"]) == 0
     assert "no register yet, nothing has been released" in capsys.readouterr().out
     assert main(["ledger", "verify"]) == 2
-    assert "no register yet" in capsys.readouterr().err
+    assert "does not exist yet" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from voxveil.features.pitch.scale import hz_to_unit
 from voxveil.features.speaker.targets import Target
-from voxveil.synthesis.pitch_mapping import convert_pitch, smooth, vocoder_f0
+from voxveil.synthesis.synthesizer import convert_pitch, smooth, vocoder_f0
 
 TARGET = Target(np.zeros(4, np.float32), float(np.log(180.0)), 0.1, 0)
 

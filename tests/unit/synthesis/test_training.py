@@ -14,10 +14,10 @@ from voxveil.config.networks import SynthesisParams, TrainVocoderParams
 from voxveil.corpus.split import Split
 from voxveil.features.extraction import System
 from voxveil.runtime.atomic import read_json, write_json
-from voxveil.synthesis.copying import CopySynthesis, copy_synthesis
 from voxveil.synthesis.speech import Crop, Speech, draw_crops, mel_statistics
 from voxveil.synthesis.train_acoustic import AcousticData, measure, train_acoustic
 from voxveil.synthesis.train_vocoder import copy_distance, train_vocoder
+from voxveil.synthesis.vocoders import CopySynthesis, copy_synthesis
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

@@ -16,8 +16,8 @@ from voxveil.runtime.errors import InputError
 from voxveil.synthesis.losses import stft_loss
 from voxveil.synthesis.source import fill_unvoiced, noise_source
 from voxveil.synthesis.vocoder import Vocoder, VocoderSize, envelope_weights
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 pytestmark = pytest.mark.torch
 

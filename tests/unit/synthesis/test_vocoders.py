@@ -18,15 +18,14 @@ from voxveil.corpus.split import Split
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import InputError
 from voxveil.synthesis.acoustic import AcousticModel, AcousticSize
-from voxveil.synthesis.discriminators import Discriminators, adversarial_losses
-from voxveil.synthesis.losses import stft_loss
+from voxveil.synthesis.losses import Discriminators, adversarial_losses, stft_loss
 from voxveil.synthesis.nsf import NsfSize, NsfVocoder, sinc_filters
 from voxveil.synthesis.source import NoiseTape, fill_unvoiced, noise_source
 from voxveil.synthesis.speech import Speech
 from voxveil.synthesis.train_vocoder import train_vocoder
 from voxveil.synthesis.vocoders import AnyVocoder, build_vocoder, load_vocoder
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

@@ -138,7 +138,7 @@ def test_inputs_follow_the_layout_of_dvc(root: Path) -> None:
 
 def test_an_unknown_experiment_is_one_line(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["track", "find", "no-such"]) == 2
-    assert "experiment no-such: no run in MLflow experiment 'voxveil'" in capsys.readouterr().err
+    assert "experiment no-such: has no run in MLflow experiment 'voxveil'" in capsys.readouterr().err
     (checkout / "mlflow.db").unlink()
     assert main(["track", "find", "no-such"]) == 2
     assert "there is no MLflow store" in capsys.readouterr().err

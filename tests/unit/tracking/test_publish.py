@@ -298,6 +298,6 @@ def test_a_long_configuration_is_kept_in_full_as_a_file(tmp_path: Path, store: S
     (file,) = store.artifacts.rglob("params.json")
     kept = read_json(file)
     assert kept["report"]["title"] == title.strip()
-    assert kept["train_pitch"]["variants"]["dp"]["epsilon"] == 10
+    assert kept["pitch_variants"]["dp"]["epsilon"] == 10
     assert len(found["tags"]["mlflow.runName"]) < 250
     assert all(len(value) <= 500 for value in found["params"].values())

@@ -24,8 +24,8 @@ from voxveil.tracking.stream import training_sink
 PARAMS = parse_params(
     {
         "systems": {"anon_dp": {"pitch": "dp"}},
-        "train_pitch": {"variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 7}, "other": {}}},
-        "train_content": {"variants": {"plain": {}}},
+        "pitch_variants": {"plain": {}, "dp": {"mechanism": "laplace", "epsilon": 7}, "other": {}},
+        "content_variants": {"plain": {}},
     }
 )
 
@@ -56,7 +56,7 @@ def test_a_curve_arrives_whole_in_a_run_of_its_own(project: Path) -> None:
     history = client.get_metric_history(run.info.run_id, "train_pitch/loss")
     assert [(m.step, m.value) for m in history] == [(step, 1 / step) for step in range(1, 301)]
     assert set(run.data.metrics) == {"train_pitch/loss", "train_pitch/learning_rate"}
-    assert run.data.params["train_pitch.variants.dp.epsilon"] == "7"
+    assert run.data.params["pitch_variants.dp.epsilon"] == "7"
     assert not any("other" in name or name.startswith("train_content") for name in run.data.params)
 
 

@@ -21,8 +21,7 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 from voxveil.runtime.terminal import Progress
 from voxveil.training.checkpoint import load_model, model_bytes
-from voxveil.training.loop import Plan, TrainingError, fit, precision, seeded
-from voxveil.training.stopping import EarlyStopping
+from voxveil.training.loop import EarlyStopping, Plan, TrainingError, fit, precision, seeded
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

@@ -7,8 +7,7 @@ import pytest
 
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
-from voxveil.utility.edits import Edits
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import Edits, error_rate
 
 EDITS = {
     "a1": Edits(1, 0, 0, 10),

@@ -16,9 +16,8 @@ from voxveil.audio.files import encode_flac
 from voxveil.corpus.embedded import EmbeddedSource
 from voxveil.corpus.librispeech import read_librispeech
 from voxveil.runtime.errors import InputError
-from voxveil.utility.edits import Edits, count_edits, total
+from voxveil.utility.edits import Edits, ErrorRate, count_edits, total
 from voxveil.utility.intelligibility import permuted_edits, understood
-from voxveil.utility.per import ErrorRate
 from voxveil.utility.transcripts import normalize_words
 from voxveil.utility.word_recognizer import WordRecognizer, words_in
 

@@ -25,8 +25,7 @@ from voxveil.config.model import AsiParams
 from voxveil.features.pitch.scale import UNIT_MIN
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
-from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
-from voxveil.training.stopping import EarlyStopping
+from voxveil.training.loop import CurveSink, EarlyStopping, Plan, device, fit, seeded
 
 __all__ = ["Describe", "Features", "identify", "pitch_features"]
 

@@ -14,9 +14,8 @@ from voxveil.audio.frames import HOP
 from voxveil.audio.mel import WINDOW, log_mel
 from voxveil.features.content.model import ContentModel, ContentSize
 from voxveil.privacy import ContentMechanism, NoiseSource, Released, described_content, norm1
-from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_model
+from voxveil.training.checkpoint import load_weights, read_description
 from voxveil.training.loop import device
 
 __all__ = ["SHARPNESS", "ContentExtractor", "pooled", "spread"]
@@ -77,9 +76,7 @@ class ContentExtractor:
             InputError: A file is missing or not a content model of format 1.
         """
         path = Path(folder) / f"{prefix}model.json"
-        content = read_json(path)
-        if not isinstance(content, dict) or (content.get("format"), content.get("kind")) != (1, "content"):
-            raise InputError(f"{path}: not a content model of format 1")
+        content = read_description(path, "content model", "content")
         try:
             mechanism = described_content(content)
             size = ContentSize.from_json(content["size"], str(path))
@@ -87,11 +84,8 @@ class ContentExtractor:
             every, sharp = int(content["every"]), content["mechanism"] == "sharp_laplace"
         except KeyError as error:
             raise InputError(f"{path}: {error.args[0]} is missing") from None
-        weights = Path(folder) / f"{prefix}model.safetensors"
-        if not weights.is_file():
-            raise InputError(f"{weights}: no such file")
         model = ContentModel(size)
-        load_model(model, weights.read_bytes(), str(weights))
+        load_weights(model, Path(folder) / f"{prefix}model.safetensors")
         return ContentExtractor(mechanism, model.to(device()).eval(), phones, class_phones, every, sharp)
 
     @property

@@ -1,4 +1,9 @@
-"""Training of the acoustic model with its noise on public speech, and its validation."""
+"""Training of the acoustic model with its noise on public speech, and its validation.
+
+Data augmentation by vocal tract length perturbation: Jaitly and Hinton, "Vocal tract length perturbation
+(VTLP) improves speech recognition", 2013. Here the bands of a log-mel spectrogram are read at frequencies
+times a factor, one per utterance.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +17,20 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from voxveil.audio.mel import log_mel
-from voxveil.config.features import TrainContentParams
+from voxveil.audio.frames import MEL_BANDS
+from voxveil.audio.mel import hertz_to_mel, log_mel, mel_edges
+from voxveil.config.features import ContentVariant, TrainContentParams
 from voxveil.corpus.phones import SILENCE
 from voxveil.features.content.extractor import SHARPNESS, ContentExtractor
 from voxveil.features.content.model import (
     ContentModel,
     ContentSize,
+    constrain,
     norm1_torch,
     norm2_torch,
     pooled_frames,
     spread_frames,
 )
-from voxveil.features.content.tdnnf import constrain
-from voxveil.features.content.warping import warp_bands
 from voxveil.privacy import CodeMechanism, GaussianSphere, LaplaceSimplex, PublicNoise, content_mechanism
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
@@ -40,6 +45,7 @@ __all__ = [
     "mel_features",
     "noise_share",
     "train_content",
+    "warp_bands",
 ]
 
 #: Label of frames that do not count in the loss.
@@ -89,13 +95,14 @@ def train_content(
     phones: tuple[str, ...],
     class_phones: Sequence[int],
     params: TrainContentParams,
+    variant: ContentVariant,
     name: str,
     seed: int,
     *,
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
 ) -> TrainedContent:
-    """Train variant ``name`` by cross-entropy on frame labels, through the noise.
+    """Train a variant by cross-entropy on frame labels, through the noise.
 
     Noise is drawn anew for every (utterance, step), each utterance once a step, with the
     mechanism's own scale. With ``params.noise_rise`` above 0 its scale grows there
@@ -108,14 +115,14 @@ def train_content(
         phones: The phone set.
         class_phones: Index of the phone each class belongs to.
         params: Sizes and steps.
+        variant: The mechanism to train through.
         name: Of the variant.
         seed: The run's seed.
         checkpoints: Folder to resume from.
-        sink: Told the curve.
+        sink: Called with each point of the curve.
     """
     if not utterances:
         raise InputError(f"train_content[{name}]: no utterance to train on")
-    variant = params.variants[name]
     mechanism = content_mechanism(variant)
     where = device()
     sharp = variant.mechanism == "sharp_laplace"
@@ -163,16 +170,12 @@ def train_content(
             perturbed = np.stack([mechanism.perturb(row, source) for row, source in rows])
             released = torch.from_numpy(perturbed.astype(np.float32)).to(where)
         elif isinstance(mechanism, LaplaceSimplex | GaussianSphere):
-            gaussian = isinstance(mechanism, GaussianSphere)
-            inside = norm2_torch(encoded) if gaussian else norm1_torch(encoded)
+            inside, noise_of = norm1_torch(encoded), PublicNoise.laplace
+            if isinstance(mechanism, GaussianSphere):
+                inside, noise_of = norm2_torch(encoded), PublicNoise.normal
             scale = mechanism.scale() * noise_share(step, params)
             shape = tuple(inside.shape[1:])
-            noise = np.stack(
-                [
-                    source.normal(shape, scale) if gaussian else source.laplace(shape, scale)
-                    for source in sources(chunks, step)
-                ]
-            )
+            noise = np.stack([noise_of(source, shape, scale) for source in sources(chunks, step)])
             released = norm1_torch(inside + torch.from_numpy(noise.astype(np.float32)).to(where))
         else:
             released = norm1_torch(encoded)
@@ -200,6 +203,25 @@ def train_content(
         "reach_frames": model.reach,
     }
     return TrainedContent(extractor, model, description, curve)
+
+
+def warp_bands(mel: torch.Tensor, factors: NDArray[np.float64]) -> torch.Tensor:
+    """Return the spectrogram with band b read at the frequency of b times a factor.
+
+    Args:
+        mel: (batch, K, 80) log-mel.
+        factors: (batch,) above 0; 1 leaves a row as it is.
+
+    Returns:
+        (batch, K, 80), linear between neighbouring bands; beyond the last band, the last one.
+    """
+    edges = mel_edges()
+    steps = hertz_to_mel(edges[1:-1] * factors[:, None]) / hertz_to_mel(edges[-1]) * (MEL_BANDS + 1)
+    places = np.clip(steps - 1.0, 0, MEL_BANDS - 1)
+    low = np.minimum(np.floor(places).astype(np.int64), MEL_BANDS - 2)
+    share = torch.from_numpy((places - low).astype(np.float32))[:, None].to(mel.device)
+    index = torch.from_numpy(low)[:, None].to(mel.device).expand(-1, mel.shape[1], -1)
+    return torch.gather(mel, 2, index) * (1.0 - share) + torch.gather(mel, 2, index + 1) * share
 
 
 def noise_share(step: int, params: TrainContentParams) -> float:

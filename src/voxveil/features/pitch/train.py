@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.config.features import TrainPitchParams
-from voxveil.features.pitch.codecs import AutoencoderCodec, ContourCodec, DirectCodec
-from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.config.features import PitchVariant, TrainPitchParams
+from voxveil.features.pitch.extractor import AutoencoderCodec, ContourCodec, DirectCodec, PitchExtractor
 from voxveil.features.pitch.model import (
     PitchAutoencoder,
     decode_one,
@@ -62,13 +61,14 @@ class TrainedPitch:
 def train_pitch(
     utterances: Sequence[PitchUtterance],
     params: TrainPitchParams,
+    variant: PitchVariant,
     name: str,
     seed: int,
     *,
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
 ) -> TrainedPitch:
-    """Train variant ``name``; the identity needs no training.
+    """Train the variant called ``name``; the identity needs no training.
 
     Noise is drawn anew for every (utterance, step), with scale C K / epsilon for that
     utterance's own K, whatever it is batched with.
@@ -76,7 +76,6 @@ def train_pitch(
     Raises:
         InputError: No utterance, or none with both voiced and unvoiced or varying F0.
     """
-    variant = params.variants[name]
     mechanism = pitch_mechanism(variant)
     described = {"kind": "pitch", "mechanism": variant.mechanism, "epsilon": variant.epsilon}
     if isinstance(mechanism, Identity):

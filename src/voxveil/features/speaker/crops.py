@@ -2,7 +2,9 @@
 
 A voice played faster or slower has another pitch and other formants, so each speed counts as a
 speaker of its own (as in the x-vector recipes of Kaldi and SpeechBrain): three times as many
-classes from the same recordings. Noise (:mod:`voxveil.features.speaker.noise`) is mixed in if asked for.
+classes from the same recordings. Noise is mixed in if asked for, in the log-mel domain: powers of independent
+signals add on average, so a mixture's mel magnitudes are the root of the sum of squares. It leaves out the
+phase between the two; as an augmentation it only has to be plausible.
 """
 
 from __future__ import annotations
@@ -14,16 +16,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.audio.frames import MEL_BANDS, SAMPLE_RATE
 from voxveil.audio.mel import log_mel
 from voxveil.corpus.split import Speech
 from voxveil.features.speaker.clips import MINIMUM_SAMPLES, tiled
-from voxveil.features.speaker.noise import mixed, stationary
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 from voxveil.training import ranks
 
-__all__ = ["SPEEDS", "CropPlan", "Crops", "log_mel_frames"]
+__all__ = ["SPEEDS", "CropPlan", "Crops", "log_mel_frames", "mixed", "stationary"]
 
 #: Playing speeds; class ``i + speakers * j`` is speaker i at ``SPEEDS[j]``.
 SPEEDS = (1.0, 0.9, 1.1)
@@ -138,3 +139,29 @@ def _resampled(audio: NDArray[np.float32], speed: float) -> NDArray[np.float32]:
     import soxr
 
     return np.asarray(soxr.resample(audio, SAMPLE_RATE * speed, SAMPLE_RATE, quality="MQ"), np.float32)
+
+
+def mixed(clean: NDArray[np.float32], other: NDArray[np.float32], snr: float) -> NDArray[np.float32]:
+    """Mix two log-mel crops.
+
+    Args:
+        clean: (frames, 80) natural-log mel magnitudes.
+        other: (frames, 80) of what is mixed in.
+        snr: Ratio of mean powers in dB.
+
+    Returns:
+        (frames, 80) natural-log mel magnitudes.
+    """
+    signal, noise = np.exp(2.0 * clean), np.exp(2.0 * other)
+    gain = float(signal.mean()) / max(float(noise.mean()), 1e-30) / 10.0 ** (snr / 10.0)
+    result: NDArray[np.float32] = (0.5 * np.log(signal + np.float32(gain) * noise)).astype(np.float32)
+    return result
+
+
+def stationary(rng: np.random.Generator, frames: int) -> NDArray[np.float32]:
+    """Return (frames, 80) log-mel of noise with a random smooth spectrum and white fluctuation."""
+    places = np.linspace(-1.0, 1.0, MEL_BANDS)
+    slope, bend = rng.normal(0.0, 1.0, 2)
+    shape = slope * places + bend * places**2
+    noise: NDArray[np.float32] = (shape + rng.normal(0.0, 0.3, (frames, MEL_BANDS))).astype(np.float32)
+    return noise

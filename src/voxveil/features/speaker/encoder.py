@@ -10,6 +10,10 @@ The mean of each band is not: a voice is also known by its static spectrum, and 
 doubled the error rate on the embedded corpus. Where a speaker's recordings share one session, the
 channel is part of that spectrum and original speech is easier to link than across sessions. Each
 clip is embedded by itself, without padding, so what is embedded beside it cannot move its embedding.
+
+The x-vector network: Snyder et al., "X-vectors: robust DNN embeddings for speaker recognition", ICASSP 2018.
+Written out here because the statistics pooling of SpeechBrain's adds random noise, in evaluation too: the
+same clip would get another embedding each time.
 """
 
 from __future__ import annotations
@@ -26,10 +30,9 @@ from torch import nn
 from voxveil.audio.frames import MEL_BANDS
 from voxveil.audio.mel import log_mel
 from voxveil.features.speaker.clips import at_least_minimum
-from voxveil.features.speaker.xvector import XVectorNetwork
-from voxveil.runtime.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.atomic import write_bytes, write_json
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_model, model_bytes
+from voxveil.training.checkpoint import load_weights, model_bytes, read_description
 from voxveil.training.loop import device
 from voxveil.training.placeholders import remove_placeholders
 
@@ -41,6 +44,7 @@ __all__ = [
     "EncoderSize",
     "SpeakerEncoder",
     "SpeakerNetwork",
+    "XVectorNetwork",
 ]
 
 _FORMAT = 1
@@ -52,6 +56,10 @@ ARCHITECTURES = (ECAPA, X_VECTOR)
 
 #: Branches of a Res2Net block; the channels must be a multiple of it.
 RES2NET_SCALE = 4
+
+#: Taps and dilation of each frame layer: 15 frames of context.
+_LAYERS = ((5, 1), (3, 2), (3, 3), (1, 1), (1, 1))
+_VARIANCE_FLOOR = 1e-5
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,37 @@ class EncoderSize:
     embedding: int
     architecture: str = ECAPA
     inputs: int = MEL_BANDS
+
+
+class XVectorNetwork(nn.Module):
+    """Frames of equal-length clips to embeddings.
+
+    Args:
+        inputs: Values per frame.
+        channels: Width of the frame layers; the last is three times as wide.
+        embedding: Size E of the embedding.
+    """
+
+    def __init__(self, inputs: int, channels: int, embedding: int) -> None:
+        super().__init__()
+        widths = [inputs, *[channels] * (len(_LAYERS) - 1), 3 * channels]
+        layers: list[nn.Module] = []
+        for (taps, dilation), before, after in zip(_LAYERS, widths[:-1], widths[1:], strict=True):
+            pad = dilation * (taps // 2)
+            layers += [
+                nn.Conv1d(before, after, taps, dilation=dilation, padding=pad),
+                nn.ReLU(),
+                nn.BatchNorm1d(after),
+            ]
+        self.frames = nn.Sequential(*layers)
+        self.segment = nn.Linear(6 * channels, embedding)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Embed (batch, frames, inputs); returns (batch, E), not normalized."""
+        hidden = self.frames(frames.transpose(1, 2))
+        deviation = hidden.var(dim=2, unbiased=False).clamp_min(_VARIANCE_FLOOR).sqrt()
+        embedding: torch.Tensor = self.segment(torch.cat([hidden.mean(dim=2), deviation], dim=1))
+        return embedding
 
 
 class SpeakerNetwork(nn.Module):
@@ -127,22 +166,14 @@ class SpeakerEncoder:
             InputError: Naming the file that is missing, of another kind or does not fit.
         """
         path = Path(folder) / "model.json"
-        content = read_json(path)
-        known = isinstance(content, dict) and content.get("kind") in ARCHITECTURES
-        if not known or content.get("format") != _FORMAT:
-            raise InputError(f"{path}: not a speaker encoder of format {_FORMAT}")
+        content = read_description(path, "speaker encoder", *ARCHITECTURES)
         try:
             inputs = int(content.get("inputs", MEL_BANDS))
             size = EncoderSize(int(content["channels"]), int(content["embedding"]), content["kind"], inputs)
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: channels and embedding must be whole numbers") from None
         network = SpeakerNetwork(size)
-        weights = Path(folder) / "model.safetensors"
-        try:
-            data = weights.read_bytes()
-        except FileNotFoundError:
-            raise InputError(f"{weights}: no such file") from None
-        load_model(network, data, str(weights))
+        load_weights(network, Path(folder) / "model.safetensors")
         return cls(network)
 
     def save(self, folder: Path, facts: Mapping[str, object] | None = None) -> None:

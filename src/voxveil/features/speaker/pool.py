@@ -1,11 +1,20 @@
-"""The public pool of target voices: their embeddings and F0 statistics.
+"""The public pool of target voices: their embeddings, F0 statistics and clusters.
 
 Everything in it comes from public speech. Reading it needs neither torch nor scikit-learn, so a
 bundle carries the pool and no speaker encoder.
+
+F0 statistics are mean and standard deviation of log F0. An utterance with fewer than :data:`MINIMUM_VOICED`
+voiced frames takes its speaker's statistics over all voiced frames. A speaker with fewer than that in all
+utterances together has no voice to measure: it takes constants and is listed as having no voiced frames.
+
+Clusters of voices come from affinity propagation on their cosines, which finds their number itself: Frey and
+Dueck, "Clustering by passing messages between data points", Science 2007; used on x-vectors for the choice of
+targets by Srivastava et al., "Design choices for x-vector based speaker anonymization", Interspeech 2020.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +22,30 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.features.speaker.pitch_statistics import pitch_statistics
 from voxveil.runtime.arrays import read_arrays, write_arrays
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import InputError, VoxveilError
 
-__all__ = ["Pool", "PoolEntry", "build_pool", "nearest_voice_accuracy", "speaker_means"]
+__all__ = [
+    "FALLBACK_MEAN",
+    "FALLBACK_SD",
+    "MINIMUM_VOICED",
+    "PitchStatistics",
+    "Pool",
+    "PoolEntry",
+    "build_pool",
+    "cluster_voices",
+    "nearest_voice_accuracy",
+    "pitch_statistics",
+    "speaker_means",
+]
+
+#: Voiced 10 ms frames below which statistics are not taken (0.1 s).
+MINIMUM_VOICED = 10
+#: Log of 155 Hz, between the common medians of male and female voices.
+FALLBACK_MEAN = float(np.log(155.0))
+#: In natural log: about 3 semitones.
+FALLBACK_SD = 0.17
+_DAMPINGS = (0.5, 0.7, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
@@ -48,8 +76,8 @@ class Pool:
         utterances: (U,) ids.
         speakers: (U,) speaker of each utterance.
         sexes: (U,) ``F`` or ``M``.
-        log_f0_mean: (U,) mean of the natural log of F0 in Hz over voiced frames; see
-            :mod:`voxveil.features.speaker.pitch_statistics` for utterances with too few.
+        log_f0_mean: (U,) mean of the natural log of F0 in Hz over voiced frames; see above
+            for utterances with too few.
         log_f0_sd: (U,) standard deviation of the same.
         clusters: (U,) cluster of the utterance's speaker, 0-based.
         unvoiced: Ids of the speakers with too few voiced frames, whose statistics are the fallback.
@@ -94,8 +122,6 @@ def build_pool(entries: Iterable[PoolEntry]) -> Pool:
     Raises:
         InputError: There is no entry.
     """
-    from voxveil.features.speaker.clusters import cluster_voices
-
     rows = list(entries)
     if not rows:
         raise InputError("the pool split holds no utterance; prepare.pool_speakers decides its size")
@@ -149,3 +175,85 @@ def nearest_voice_accuracy(pool: Pool) -> float | None:
     )
     asked = np.bincount(speaker_index)[speaker_index] > 1
     return float((scores.argmax(axis=1) == speaker_index)[asked].mean()) if asked.any() else None
+
+
+@dataclass(frozen=True)
+class PitchStatistics:
+    """Statistics per utterance.
+
+    Attributes:
+        mean: (U,) mean of ln F0, finite.
+        sd: (U,) standard deviation of ln F0, finite.
+        unvoiced: Sorted ids of speakers with no voiced frames (fewer than the minimum).
+    """
+
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+    unvoiced: list[str]
+
+
+def pitch_statistics(tracks: Sequence[NDArray[np.float32]], speakers: Sequence[str]) -> PitchStatistics:
+    """Compute the statistics of F0 tracks.
+
+    Args:
+        tracks: One (K,) track in Hz per utterance, 0 where unvoiced.
+        speakers: Speaker of each.
+    """
+    voiced = [np.log(track[track > 0].astype(np.float64)) for track in tracks]
+    collected: dict[str, list[NDArray[np.float64]]] = {}
+    for values, speaker in zip(voiced, speakers, strict=True):
+        collected.setdefault(speaker, []).append(values)
+    of_speaker: dict[str, tuple[float, float]] = {}
+    unvoiced = []
+    for speaker in sorted(collected):
+        values = np.concatenate(collected[speaker])
+        if len(values) < MINIMUM_VOICED:
+            unvoiced.append(speaker)
+            of_speaker[speaker] = (FALLBACK_MEAN, FALLBACK_SD)
+        else:
+            of_speaker[speaker] = (float(values.mean()), float(values.std()))
+    pairs = [
+        (float(values.mean()), float(values.std())) if len(values) >= MINIMUM_VOICED else of_speaker[speaker]
+        for values, speaker in zip(voiced, speakers, strict=True)
+    ]
+    table = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+    return PitchStatistics(table[:, 0], table[:, 1], unvoiced)
+
+
+def cluster_voices(voices: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cluster of each voice.
+
+    Args:
+        voices: (S, E) unit-norm embeddings, one per speaker.
+
+    Returns:
+        (S,) labels, numbered from 0 in order of first appearance; the same for the same input.
+
+    Raises:
+        VoxveilError: The messages do not settle at any damping.
+    """
+    if len(voices) < 3:
+        return np.zeros(len(voices), dtype=np.int64)
+    from sklearn.cluster import AffinityPropagation
+    from sklearn.exceptions import ConvergenceWarning
+
+    # Rounded, so that the last bit of a matrix product cannot move a label.
+    cosines = np.round(voices @ voices.T, 6)
+    for damping in _DAMPINGS:
+        model = AffinityPropagation(
+            damping=damping, max_iter=2000, convergence_iter=30, affinity="precomputed", random_state=0
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            labels = model.fit_predict(cosines)
+        if not any(issubclass(item.category, ConvergenceWarning) for item in caught) and labels.min() >= 0:
+            return _in_order(labels)
+    raise VoxveilError(
+        f"affinity propagation over {len(voices)} pool speakers does not settle; "
+        "train the encoder longer (train_speaker.steps) or change prepare.pool_speakers"
+    )
+
+
+def _in_order(labels: NDArray[np.integer]) -> NDArray[np.int64]:
+    number: dict[int, int] = {}
+    return np.array([number.setdefault(int(label), len(number)) for label in labels], dtype=np.int64)

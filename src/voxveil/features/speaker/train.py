@@ -134,7 +134,7 @@ def train_encoder(
         name: Section the parameters come from; names random streams, progress and errors.
         seed: The run's seed.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
         architecture: One of :data:`voxveil.features.speaker.encoder.ARCHITECTURES`.
         speeds: Playing speeds, each with classes of its own.
         noise: Share of crops with noise mixed in, in [0, 1].

@@ -39,9 +39,6 @@ class AttackError(VoxveilError):
 
 def run(call: StepCall) -> StepResult:
     """Fetch the speech, attack it, and leave the scores."""
-    from voxveil.training.devices import require_gpu
-
-    require_gpu()
     location = call.text("location")
     check_reachable(location)
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:

@@ -56,8 +56,7 @@ def run(call: StepCall) -> StepResult:
 
 
 def _draw(attacks: list[dict[str, Any]], path: Path) -> None:
-    from voxveil.metrics.attack_plots import attack_matrix_figure
-    from voxveil.metrics.plots import save_figure
+    from voxveil.metrics.plots import attack_matrix_figure, save_figure
 
     save_figure(attack_matrix_figure(attacks), path)
 

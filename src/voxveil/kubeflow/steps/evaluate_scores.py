@@ -11,9 +11,8 @@ from pathlib import Path
 
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.store import check_reachable, fetch
-from voxveil.metrics.catalogue import flat_metrics
+from voxveil.metrics.catalogue import flat_metrics, format_result
 from voxveil.metrics.evaluation import read_evaluation
-from voxveil.metrics.result_table import format_result
 from voxveil.metrics.score_files import Evaluation
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
 from voxveil.runtime.atomic import whole_directory, write_bytes, write_json

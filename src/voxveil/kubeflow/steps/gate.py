@@ -14,11 +14,10 @@ from voxveil.kubeflow.fan_in import fetch_one
 from voxveil.kubeflow.steps.call import StepCall, StepResult
 from voxveil.kubeflow.webhook import notify
 from voxveil.results.gate.decision import Decision, decide, gated_attacks
-from voxveil.results.gate.evidence import Evidence, read_evidence
-from voxveil.results.gate.losses import losses_or_reason
+from voxveil.results.gate.evidence import Evidence, losses_or_reason, read_evidence
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError
-from voxveil.tracking.models.versions import find_alias
+from voxveil.tracking.models.registering import find_alias
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["ALIASES", "run"]

@@ -32,10 +32,10 @@ def run(call: StepCall) -> StepResult:
     repository, dataset, revision = (call.text(name) for name in ("repository", "dataset", "revision"))
     with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
         folder = Path(scratch) / dataset
-        version = get_version(repository, dataset, revision, folder, public_only=True)
+        face, commit = get_version(repository, dataset, revision, folder, public_only=True)
         params = to_mapping(call.params)
         params["prepare"] |= {"source": str(folder)}
         write_json(Path(scratch) / "params.json", params)
         done = run_stage("prepare", Path(scratch) / "params.json", {}, call.outputs)
-    print(f"{dataset}: commit {version.commit}, {version.face.utterances} utterances")
-    return StepResult(done, {"commit": version.commit})
+    print(f"{dataset}: commit {commit}, {face.utterances} utterances")
+    return StepResult(done, {"commit": commit})

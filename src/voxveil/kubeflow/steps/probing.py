@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.research.probe.making import make_probe
+from voxveil.research.probe.pipeline import make_probe
 from voxveil.runtime.errors import InputError
 
 __all__ = ["probe"]

@@ -19,9 +19,8 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.client import connect
 from voxveil.tracking.mlflow_names import PREFIX, short
-from voxveil.tracking.models.registering import register_model
+from voxveil.tracking.models.registering import find_alias, move_alias, register_model, tag_version
 from voxveil.tracking.models.storing import upload
-from voxveil.tracking.models.versions import find_alias, move_alias, tag_version
 from voxveil.tracking.store import Store, resolve_store
 
 __all__ = ["run"]

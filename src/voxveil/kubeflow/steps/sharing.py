@@ -15,17 +15,20 @@ from voxveil.stages.context import Share
 from voxveil.stages.gathering import gather_stage
 from voxveil.stages.run import run_share
 
-__all__ = ["gather", "share"]
+__all__ = ["run"]
 
 
-def share(call: StepCall) -> StepResult:
+def run(call: StepCall) -> StepResult:
+    """Do the work of the step: one share of a stage, or putting its shares together."""
+    return _share(call) if share_of(call.step) else _gather(call)
+
+
+def _share(call: StepCall) -> StepResult:
     """Do one share of the work of the stage in the step's name.
 
     Raises:
         ParamsError: The pipeline was compiled for another number of shares.
     """
-    from voxveil.training.devices import require_gpu
-
     stage = share_of(call.step)
     which, wanted = Share.parse(call.text("share")), call.params.cluster.shards(stage)
     if which.count != wanted:
@@ -33,13 +36,12 @@ def share(call: StepCall) -> StepResult:
             f"cluster.{stage}_shards: params want {wanted}, the pipeline was compiled with"
             f" {which.count}; compile it again with these params"
         )
-    require_gpu()
     output = call.outputs["made"]
     done = run_share(stage, call.params, call.inputs, output, which, key=call.key, digests=call.digests)
     return StepResult({"made": done}, {})
 
 
-def gather(call: StepCall) -> StepResult:
+def _gather(call: StepCall) -> StepResult:
     """Put the shares of the stage in the step's name together."""
     stage = gather_of(call.step)
     count = call.params.cluster.shards(stage)

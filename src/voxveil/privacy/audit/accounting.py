@@ -25,7 +25,7 @@ from typing import Any
 
 from voxveil.privacy.loss import Loss, add_up, stream_rho
 from voxveil.privacy.zcdp import DELTA, approximate
-from voxveil.runtime.errors import MissingExtraError, PrivacyError
+from voxveil.runtime.errors import PrivacyError, optional_module
 
 __all__ = ["DELTA", "approximate_epsilon"]
 
@@ -93,10 +93,7 @@ def _response(pld: Any, epsilon: float, interval: float) -> Any:
 
 def _composed(one: Callable[[Any, float, float], Any], epsilon: float, times: int, delta: float) -> float:
     """Return epsilon at delta of ``times`` mechanisms of ``epsilon`` each."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        raise MissingExtraError("dp-accounting", "dp") from None
+    pld = optional_module("dp_accounting.pld.privacy_loss_distribution", "dp", "dp-accounting")
     pure = epsilon * times
     single = one(pld, epsilon, pure / max(_POINTS, _POINTS_PER_STEP * times))
     return min(float(single.self_compose(times).get_epsilon_for_delta(delta)), pure)

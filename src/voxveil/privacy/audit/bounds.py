@@ -66,14 +66,9 @@ def choose_event(first: Sample, second: Sample, alpha: float = ALPHA, delta: flo
     for above in (True, False):
         counts = [len(s) - b if above else b for s, b in zip(ordered, below, strict=True)]
         for likely in (0, 1):
-            bounds = _bound(
-                counts[likely],
-                len(ordered[likely]),
-                counts[1 - likely],
-                len(ordered[1 - likely]),
-                alpha,
-                delta,
-            )
+            other = 1 - likely
+            sizes = len(ordered[likely]), len(ordered[other])
+            bounds = _bound(counts[likely], counts[other], sizes, alpha, delta)
             index = int(np.argmax(bounds))
             if bounds[index] > best:
                 best = float(bounds[index])
@@ -94,22 +89,15 @@ def ratio_bound(
         delta: Of the claim, taken off the probability of the likelier side.
     """
     likely, other = (first, second) if event.first else (second, first)
-    bound = _bound(
-        np.array([event.count(likely)]),
-        len(likely),
-        np.array([event.count(other)]),
-        len(other),
-        alpha,
-        delta,
-    )
-    return float(bound[0])
+    hits, alarms = np.array([event.count(likely)]), np.array([event.count(other)])
+    return float(_bound(hits, alarms, (len(likely), len(other)), alpha, delta)[0])
 
 
 def largest_bound(trials: int, alpha: float = ALPHA, delta: float = 0.0) -> float:
     """Return the largest bound that ``trials`` a side can give: no larger epsilon can be refuted."""
     if trials < 1:
         raise InputError(f"an audit needs at least one trial, got {trials}")
-    return float(_bound(np.array([trials]), trials, np.array([0]), trials, alpha, delta)[0])
+    return float(_bound(np.array([trials]), np.array([0]), (trials, trials), alpha, delta)[0])
 
 
 def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample]:
@@ -133,8 +121,10 @@ def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample
 
 
 def _bound(
-    hits: NDArray[Any], n: int, alarms: NDArray[Any], m: int, alpha: float, delta: float = 0.0
+    hits: NDArray[Any], alarms: NDArray[Any], sizes: tuple[int, int], alpha: float, delta: float
 ) -> Sample:
-    low, high = clopper_pearson(hits, n, alpha / 2)[0], clopper_pearson(alarms, m, alpha / 2)[1]
+    """Return the lower bound of the log ratio of the probabilities behind two counts out of ``sizes``."""
+    low = clopper_pearson(hits, sizes[0], alpha / 2)[0]
+    high = clopper_pearson(alarms, sizes[1], alpha / 2)[1]
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(low - delta, 0.0)) - np.log(high), np.float64)

@@ -7,19 +7,15 @@ input is tested as for the other mechanisms.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from voxveil.privacy.audit.mechanism_audit import (
     ALPHA,
     RELEASES,
     Finding,
     Verdict,
-    audit_neighbours,
+    audit_vectors,
     correlation_p,
-    require_releases,
 )
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.sphere import GaussianSphere
@@ -30,8 +26,6 @@ __all__ = ["AUDIT_DELTA", "audit_sphere"]
 #: The delta at which neighbours are compared.
 AUDIT_DELTA = 0.01
 _CELLS, _LAW_DRAWS, _ENTRIES = 100, 500_000, 8
-
-Sample = NDArray[np.float64]
 
 
 def audit_sphere(
@@ -52,32 +46,13 @@ def audit_sphere(
     Returns:
         Findings whose epsilon is that of ``rho`` at :data:`AUDIT_DELTA`.
     """
-    require_releases(releases)
     source = noise or SystemNoise()
     epsilon = approximate(rho, AUDIT_DELTA)
-
-    def draw(sign: float, released: bool) -> Callable[[int], Sample]:
-        def some(count: int) -> Sample:
-            vectors = np.tile([[sign, 0.0]], (count, 1))
-            if released:
-                return np.asarray(mechanism.release(vectors, source).value[:, 0], np.float64)
-            return np.asarray(mechanism.noisy(vectors, source)[:, 0], np.float64)
-
-        return some
-
-    found = [
-        audit_neighbours(
-            mechanism.name,
-            f"vector +e1 against -e1, {state}; rho {rho:g} at delta {AUDIT_DELTA:g}",
-            epsilon,
-            draw(1.0, released),
-            draw(-1.0, released),
-            releases,
-            delta=AUDIT_DELTA,
-        )
-        for state, released in (("as noise leaves it", False), ("as released", True))
+    claim = f"; rho {rho:g} at delta {AUDIT_DELTA:g}"
+    return [
+        *audit_vectors(mechanism, epsilon, releases, source, claim, AUDIT_DELTA),
+        _law(mechanism, rho, epsilon, releases, source),
     ]
-    return [*found, _law(mechanism, rho, epsilon, releases, source)]
 
 
 def _law(

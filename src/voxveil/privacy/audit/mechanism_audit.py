@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from voxveil.privacy.audit.bounds import ALPHA, choose_event, largest_bound, ratio_bound
 from voxveil.privacy.mechanisms import CUBE_BITS, SIMPLEX_BITS, LaplaceCube, LaplaceSimplex
 from voxveil.privacy.noise import NoiseSource, SystemNoise
+from voxveil.privacy.vectors import VectorNoise
 from voxveil.runtime.errors import InputError
 
 __all__ = [
@@ -35,8 +36,8 @@ __all__ = [
     "audit_neighbours",
     "audit_noise",
     "audit_simplex",
+    "audit_vectors",
     "correlation_p",
-    "require_releases",
 ]
 
 #: Releases of each neighbour.
@@ -92,39 +93,55 @@ def audit_simplex(
         releases: Of each neighbour, at least 100.
         noise: By default that of every release, :class:`SystemNoise`.
     """
-    require_releases(releases)
     source = noise or SystemNoise()
+    fixed = np.array([0.5, -0.25, 0.125, 0.0625, -0.0625, 0.0, 0.0, 0.0])
+    rows = min(releases, _LAW_DRAWS) // len(fixed) + 1
+    added = mechanism.noisy(np.tile(fixed, (rows, 1)), source) - fixed
+    return [
+        *audit_vectors(mechanism, epsilon, releases, source),
+        audit_noise(mechanism.name, epsilon, added, 2.0, SIMPLEX_BITS),
+    ]
 
-    def draw(sign: float, post_processed: bool) -> Callable[[int], Sample]:
+
+def audit_vectors(
+    mechanism: VectorNoise,
+    epsilon: float,
+    releases: int,
+    source: NoiseSource,
+    claim: str = "",
+    delta: float = 0.0,
+) -> list[Finding]:
+    """Compare the releases of two opposite vectors with the claim, as noise leaves them and as released.
+
+    Args:
+        mechanism: What is audited.
+        epsilon: The claim.
+        releases: Of each neighbour, at least 100.
+        source: The noise.
+        claim: Further words on the claim, for the name of the test.
+        delta: Of the claim; 0 for a pure epsilon.
+    """
+
+    def draw(sign: float, released: bool) -> Callable[[int], Sample]:
         def some(count: int) -> Sample:
             vectors = np.tile([[sign, 0.0]], (count, 1))
-            if post_processed:
+            if released:
                 return np.asarray(mechanism.release(vectors, source).value[:, 0], np.float64)
             return np.asarray(mechanism.noisy(vectors, source)[:, 0], np.float64)
 
         return some
 
-    fixed = np.array([0.5, -0.25, 0.125, 0.0625, -0.0625, 0.0, 0.0, 0.0])
-    rows = min(releases, _LAW_DRAWS) // len(fixed) + 1
-    added = mechanism.noisy(np.tile(fixed, (rows, 1)), source) - fixed
     return [
         audit_neighbours(
             mechanism.name,
-            "vector +e1 against -e1, as noise leaves it",
+            f"vector +e1 against -e1, {state}{claim}",
             epsilon,
-            draw(1.0, False),
-            draw(-1.0, False),
+            draw(1.0, released),
+            draw(-1.0, released),
             releases,
-        ),
-        audit_neighbours(
-            mechanism.name,
-            "vector +e1 against -e1, as released",
-            epsilon,
-            draw(1.0, True),
-            draw(-1.0, True),
-            releases,
-        ),
-        audit_noise(mechanism.name, epsilon, added, 2.0, SIMPLEX_BITS),
+            delta=delta,
+        )
+        for state, released in (("as noise leaves it", False), ("as released", True))
     ]
 
 
@@ -136,7 +153,6 @@ def audit_cube(
     noise: NoiseSource | None = None,
 ) -> list[Finding]:
     """Audit the pitch mechanism against a claimed epsilon per utterance; arguments as above."""
-    require_releases(releases)
     source = noise or SystemNoise()
 
     def draw(level: float) -> Callable[[int], Sample]:
@@ -176,10 +192,15 @@ def audit_neighbours(
         epsilon: The claim in nat.
         first: Returns (n,) released values of one neighbour, fresh ones at every call.
         second: The same of the other.
-        releases: Of each neighbour; one half chooses the event, the other tests it.
+        releases: Of each neighbour, at least 100; one half chooses the event, the other tests it.
         alpha: Chance of accusing a right mechanism.
         delta: Of the claim; 0 for a pure epsilon.
+
+    Raises:
+        InputError: There are too few releases for an audit.
     """
+    if releases < 100:
+        raise InputError(f"an audit needs at least 100 releases, got {releases}")
     half = releases // 2
     event = choose_event(_drawn(first, half), _drawn(second, half), alpha, delta)
     bound = ratio_bound(_drawn(first, half), _drawn(second, half), event, alpha, delta)
@@ -255,9 +276,3 @@ def _cells(rate: float, wanted: int) -> tuple[Sample, Sample]:
 
 def _drawn(draw: Callable[[int], Sample], count: int) -> Sample:
     return np.concatenate([draw(min(_CHUNK, count - start)) for start in range(0, count, _CHUNK)])
-
-
-def require_releases(releases: int) -> None:
-    """Raise an error if there are too few releases for an audit."""
-    if releases < 100:
-        raise InputError(f"an audit needs at least 100 releases, got {releases}")

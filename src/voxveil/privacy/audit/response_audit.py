@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voxveil.privacy.audit.mechanism_audit import (
     ALPHA,
@@ -13,7 +15,6 @@ from voxveil.privacy.audit.mechanism_audit import (
     Finding,
     Verdict,
     audit_neighbours,
-    require_releases,
 )
 from voxveil.privacy.codes import CodeMechanism
 from voxveil.privacy.noise import NoiseSource, SystemNoise
@@ -40,7 +41,6 @@ def audit_response(
         releases: Of each neighbour, at least 100.
         noise: By default that of every release, :class:`SystemNoise`.
     """
-    require_releases(releases)
     source = noise or SystemNoise()
     return [*_neighbours(mechanism, epsilon, releases, source), _law(mechanism, epsilon, releases, source)]
 
@@ -53,7 +53,6 @@ def audit_subset(
     noise: NoiseSource | None = None,
 ) -> list[Finding]:
     """Audit subset selection against a claimed epsilon per vector; arguments as above."""
-    require_releases(releases)
     source = noise or SystemNoise()
     return [
         *_neighbours(mechanism, epsilon, releases, source),
@@ -64,30 +63,31 @@ def audit_subset(
 def _neighbours(
     mechanism: CodeMechanism, epsilon: float, releases: int, source: NoiseSource
 ) -> list[Finding]:
+    def difference(code: int, codes: int, count: int) -> NDArray[np.float64]:
+        released = _released(mechanism, code, codes, count, source)
+        # Above 0 speaks for code 0, below for code 1, 0 for neither.
+        return np.asarray(released[:, 0] - released[:, 1], np.float64)
+
     return [
         audit_neighbours(
             mechanism.name,
             f"code 0 against code 1 of {codes}",
             epsilon,
-            _draw(mechanism, 0, codes, source),
-            _draw(mechanism, 1, codes, source),
+            partial(difference, 0, codes),
+            partial(difference, 1, codes),
             releases,
         )
         for codes in (2, _CODES)
     ]
 
 
-def _draw(
-    mechanism: CodeMechanism, code: int, codes: int, source: NoiseSource
-) -> Callable[[int], np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    def some(count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        scores = np.zeros((count, codes))
-        scores[:, code] = 1.0
-        released = mechanism.release(scores, source).value
-        # Above 0 speaks for code 0, below for code 1, 0 for neither.
-        return np.asarray(released[:, 0] - released[:, 1], np.float64)
-
-    return some
+def _released(
+    mechanism: CodeMechanism, code: int, codes: int, count: int, source: NoiseSource
+) -> NDArray[Any]:
+    """Return ``count`` releases of one code out of ``codes``: (count, codes)."""
+    scores = np.zeros((count, codes))
+    scores[:, code] = 1.0
+    return np.asarray(mechanism.release(scores, source).value)
 
 
 def _law(mechanism: RandomizedResponse, epsilon: float, releases: int, source: NoiseSource) -> Finding:
@@ -95,9 +95,7 @@ def _law(mechanism: RandomizedResponse, epsilon: float, releases: int, source: N
     from scipy.stats import chisquare
 
     count = min(releases, 200_000)
-    scores = np.zeros((count, _CODES))
-    scores[:, 7] = 1.0
-    released = mechanism.release(scores, source).value.argmax(axis=1)
+    released = _released(mechanism, 7, _CODES, count, source).argmax(axis=1)
     kept = kept_probability(epsilon, _CODES)
     counts = np.bincount(released, minlength=_CODES).astype(np.float64)
     expected = np.full(_CODES, (1.0 - kept) / (_CODES - 1) * count)
@@ -108,15 +106,8 @@ def _law(mechanism: RandomizedResponse, epsilon: float, releases: int, source: N
     p = float(chisquare(counts, expected).pvalue)
     detail = f"code kept {np.mean(released == 7):.4f} of the time, claimed {kept:.4f}; law p = {p:.2g}"
     verdict: Verdict = "consistent" if p >= ALPHA else "violation"
-    return Finding(
-        mechanism.name,
-        f"law of the told code, {_CODES} codes",
-        epsilon,
-        count,
-        verdict,
-        None,
-        detail,
-    )
+    test = f"law of the told code, {_CODES} codes"
+    return Finding(mechanism.name, test, epsilon, count, verdict, None, detail)
 
 
 def _subset_law(mechanism: SubsetSelection, epsilon: float, releases: int, source: NoiseSource) -> Finding:
@@ -124,9 +115,7 @@ def _subset_law(mechanism: SubsetSelection, epsilon: float, releases: int, sourc
     from scipy.stats import binomtest, chi2
 
     count, others = min(releases, 200_000), _CODES - 1
-    scores = np.zeros((count, _CODES))
-    scores[:, 7] = 1.0
-    released = mechanism.release(scores, source).value > 0
+    released = _released(mechanism, 7, _CODES, count, source) > 0
     size = subset_size(epsilon, _CODES)
     sizes = released.sum(axis=1)
     held = 1.0 / (1.0 + (_CODES - size) / size * math.exp(-epsilon))
@@ -144,6 +133,5 @@ def _subset_law(mechanism: SubsetSelection, epsilon: float, releases: int, sourc
         f" claimed {held:.4f}; p = {p_held:.2g}; the others equally often p = {p_filled:.2g}"
     )
     verdict: Verdict = "consistent" if right else "violation"
-    return Finding(
-        mechanism.name, f"law of the told set, {_CODES} codes", epsilon, count, verdict, None, detail
-    )
+    test = f"law of the told set, {_CODES} codes"
+    return Finding(mechanism.name, test, epsilon, count, verdict, None, detail)

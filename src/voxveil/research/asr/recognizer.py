@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel, quiet
 from voxveil.research.asr.tokens import BEGIN, BLANK, END, Tokens
-from voxveil.runtime.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.atomic import write_bytes, write_json
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_model, model_bytes
+from voxveil.training.checkpoint import load_weights, model_bytes, read_description
 from voxveil.training.loop import device
 from voxveil.training.placeholders import remove_placeholders
 
@@ -48,9 +48,7 @@ class Recognizer:
             InputError: Naming the file that is missing, of another kind or does not fit.
         """
         path = Path(folder) / "model.json"
-        content = read_json(path)
-        if not isinstance(content, dict) or (content.get("format"), content.get("kind")) != (_FORMAT, _KIND):
-            raise InputError(f"{path}: not a {_KIND} of format {_FORMAT}")
+        content = read_description(path, _KIND, _KIND)
         tokens = Tokens.load(folder, content.get("tokens"), str(path))
         try:
             network = AsrNetwork(AsrSize(**content["sizes"]))
@@ -58,10 +56,7 @@ class Recognizer:
             raise InputError(f"{path}: its sizes do not describe a {_KIND} ({error})") from None
         if network.size.tokens != len(tokens):
             raise InputError(f"{path}: {network.size.tokens} outputs for {len(tokens)} tokens")
-        weights = Path(folder) / "model.safetensors"
-        if not weights.is_file():
-            raise InputError(f"{weights}: no such file")
-        load_model(network, weights.read_bytes(), str(weights))
+        load_weights(network, Path(folder) / "model.safetensors")
         return cls(network, tokens)
 
     def save(self, folder: Path, facts: Mapping[str, object] | None = None) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.runtime.atomic import write_bytes
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, optional_module
 from voxveil.utility.transcripts import normalize_words
 
 __all__ = ["BEGIN", "BLANK", "END", "Tokens", "learn_tokens"]
@@ -124,7 +124,7 @@ def learn_tokens(texts: Sequence[str], pieces: int) -> Tokens:
         raise InputError(
             f"asr.pieces: {pieces} pieces for {len(characters)} characters; must be more, or 0 for characters"
         )
-    module = _module()
+    module = optional_module("sentencepiece", "train")
     model = io.BytesIO()
     try:
         module.SentencePieceTrainer.train(
@@ -147,12 +147,4 @@ def learn_tokens(texts: Sequence[str], pieces: int) -> Tokens:
 
 
 def _processor(model: bytes) -> Any:
-    return _module().SentencePieceProcessor(model_proto=model)
-
-
-def _module() -> Any:
-    try:
-        import sentencepiece
-    except ImportError:
-        raise MissingExtraError("sentencepiece", "train") from None
-    return sentencepiece
+    return optional_module("sentencepiece", "train").SentencePieceProcessor(model_proto=model)

@@ -1,10 +1,16 @@
-"""Training of the conformer on speech with transcripts, by CTC and label-smoothed cross-entropy together."""
+"""Training of the conformer on speech with transcripts, by CTC and label-smoothed cross-entropy together.
+
+Data augmentation by speed perturbation and spectral masking: Ko et al., "Audio augmentation for speech
+recognition", Interspeech 2015; Park et al., "SpecAugment", Interspeech 2019. Both are SpeechBrain's; what
+they draw comes from torch's generators, which a step seeds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -13,16 +19,15 @@ from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.config.asr import AsrParams
 from voxveil.config.fields import speeds_of
 from voxveil.corpus.split import Utterance
-from voxveil.research.asr.augment import Augmentation
 from voxveil.research.asr.batches import Batches, Read, Reader, Said, fitting
-from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel
+from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel, quiet
 from voxveil.research.asr.recognizer import Recognizer
 from voxveil.research.asr.tokens import BEGIN, BLANK, END, learn_tokens
 from voxveil.training.holdout import hold_out
-from voxveil.training.loop import CurveSink, Plan, device, fit, precision, seeded
-from voxveil.training.stopping import early_stopping
+from voxveil.training.loop import CurveSink, Plan, device, early_stopping, fit, precision, seeded
+from voxveil.training.placeholders import remove_placeholders
 
-__all__ = ["TrainedRecognizer", "train_recognizer"]
+__all__ = ["Augmentation", "TrainedRecognizer", "train_recognizer"]
 
 #: Label that does not count in the cross-entropy.
 _PADDING = -100
@@ -32,6 +37,47 @@ _STATISTICS = 200
 _SMALLEST_SD = 1e-2
 #: Held-out speech that a validation hears, in seconds.
 _VALIDATION = 3600.0
+
+
+class Augmentation:
+    """Changes the speech of a training step.
+
+    Args:
+        speeds: Playing speeds, one of which is drawn for the whole batch.
+        spec_augment: Whether spectra are masked.
+    """
+
+    def __init__(self, speeds: Sequence[float], spec_augment: bool) -> None:
+        with quiet():
+            from speechbrain.augment.freq_domain import SpectrogramDrop
+            from speechbrain.augment.time_domain import SpeedPerturb
+
+        remove_placeholders()
+        self._percents = [100.0 * speed for speed in speeds]
+        self._speed: Any = SpeedPerturb(SAMPLE_RATE, speeds=self._percents) if len(speeds) > 1 else None
+        # SpecAugment's LibriSpeech policy in SpeechBrain's recipe: frames of 10 ms, bands of 80.
+        self._masks: list[Any] = []
+        if spec_augment:
+            self._masks = [
+                SpectrogramDrop(15, 25, 2, 5, replace="zeros", dim=1),
+                SpectrogramDrop(25, 35, 2, 2, replace="zeros", dim=2),
+            ]
+
+    def played(self, audio: torch.Tensor, samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (batch, N) audio at a drawn speed, and the (batch,) samples that each has then."""
+        if self._speed is None:
+            return audio, samples
+        # On the device of the audio, not on the one SpeechBrain moves it to unless told.
+        self._speed.device = audio.device
+        changed = self._speed(audio)
+        percent = self._percents[int(self._speed.samp_index)]
+        return changed, (samples * 100.0 / percent).floor().long().clamp(min=1, max=changed.shape[1])
+
+    def masked(self, normal: torch.Tensor) -> torch.Tensor:
+        """Return normalized (batch, K, 80) log-mel with stretches set to their mean, 0."""
+        for mask in self._masks:
+            normal = mask(normal)
+        return normal
 
 
 @dataclass(frozen=True)
@@ -74,7 +120,7 @@ def train_recognizer(
         name: For progress and errors, e.g. ``asr[original]``; batches and first weights do not depend on it.
         seed: The run's seed.
         checkpoints: Where to resume from and save to.
-        sink: Told each point of the curve.
+        sink: Called with each point of the curve.
 
     Raises:
         InputError: No transcripts, nothing that fits, or one speaker where some are to be held out.
@@ -122,9 +168,7 @@ def train_recognizer(
         plan = Plan(name, seed, params.steps, params.learning_rate, clip=5.0, bf16=params.bf16)
         stopping = early_stopping(network, held_out, params.patience, checkpoints)
         curve = fit(network, loss_of_step, plan, checkpoints=checkpoints, sink=sink, watch=stopping)
-    step = int(curve[-1]["step"])
-    if stopping is not None:
-        step = stopping.restore() or step
+    step = (stopping.best_step if stopping else 0) or int(curve[-1]["step"])
     counts = len(training), len(utterances) - len(said), len(held)
     return TrainedRecognizer(Recognizer(network, tokens), curve, *counts, step)
 

@@ -20,7 +20,7 @@ from voxveil.research.papers.result import Number, Options, Source, Table, of_me
 from voxveil.research.papers.score_folders import ScoreFiles, find_score_files, find_systems
 from voxveil.results.report.results import Summary, read_summaries, results_digest, same_corpus
 from voxveil.results.report.shape import METRIC, Each, check_shape
-from voxveil.results.wording import SYNTHETIC_NOTE
+from voxveil.results.wording import SYNTHETIC_NOTE, who_attacks
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import file_sha256, require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, VoxveilError
@@ -67,7 +67,7 @@ class Judged:
     @property
     def who(self) -> str:
         """Attacker and scenario as text."""
-        return f"{self.attacker}, {self.scenario.replace('_', '-')}"
+        return who_attacks({"attacker": self.attacker, "scenario": self.scenario})
 
     @property
     def name(self) -> str:
@@ -238,20 +238,12 @@ def _read(project: Path) -> Chain:
             summed = _file(f"outputs/evaluate/{system}", "summary.json", files[system], run)
             path = f"{attack['attacker']}/{attack['scenario']}/scores.txt"
             scored = _file(f"outputs/score/{system}", path, scores, run)
-            histogram = attack["rank_histogram"]
+            histogram = np.array(attack["rank_histogram"], np.float64) if attack["rank_histogram"] else None
+            scenario = "original" if summary["kind"] == "original" else attack["scenario"]
+            metrics, warned = _metrics(folder / system / file), _texts(attack)
+            where = source, summed, scored, warned
             attacks.append(
-                Judged(
-                    system,
-                    attack["attacker"],
-                    "original" if summary["kind"] == "original" else attack["scenario"],
-                    _metrics(folder / system / file),
-                    attack["trials"],
-                    np.array(histogram, dtype=np.float64) if histogram else None,
-                    source,
-                    summed,
-                    scored,
-                    tuple(warning["text"] for warning in attack["warnings"]),
-                )
+                Judged(system, attack["attacker"], scenario, metrics, attack["trials"], histogram, *where)
             )
     return Chain(project, summaries, attacks)
 
@@ -271,6 +263,10 @@ def _metrics(path: Path) -> Mapping[str, Any]:
     content = read_json(path)
     check_shape(path, content, {"metrics": Each(METRIC)})
     return _Metrics(path, content["metrics"])
+
+
+def _texts(attack: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(warning["text"] for warning in attack["warnings"])
 
 
 def _file(folder: str, file: str, digests: Mapping[str, str], run: str) -> Source:
@@ -307,8 +303,7 @@ def given_attacks(options: Options, only: str = "") -> list[Judged]:
         judged = Judged(
             system, "external", "given", full["metrics"], full["trials"], histogram, source, ranked, source
         )
-        warned = tuple(warning["text"] for warning in full["warnings"])
-        found.append(replace(judged, warnings=warned, why=given.rank_reason or ""))
+        found.append(replace(judged, warnings=_texts(full), why=given.rank_reason or ""))
     return found
 
 

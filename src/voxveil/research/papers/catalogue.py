@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from voxveil.runtime.errors import InputError
@@ -78,24 +79,25 @@ class Item:
         return PAPERS[self.name.partition("-")[0]]
 
 
+#: Makers of items with equal needs.
+_simulated = partial(Item, needs="nothing", module="simulation", overlays={})
+_of_features = partial(Item, needs="features", module="features", overlays=_FEATURES)
+_of_chain = partial(Item, needs="systems", module="systems", overlays=_EVERY_SYSTEM)
+_of_worst_cases = partial(Item, needs="systems", module="worst_case", overlays=_SYSTEMS, given=True)
+_of_ranks = partial(Item, needs="systems", module="rank_disclosure", overlays=_SYSTEMS)
+
 _WORST_CASE = (
-    Item(
+    _simulated(
         "wcd-fig1",
         "Figure 1: same mean, unequal variance",
         "Scores of N(0, 2²) for the same speaker against N(0, 1) for another: the EER is 50 %, and the tails"
         " are all the same speaker's.",
-        "nothing",
-        "simulation",
-        {},
     ),
-    Item(
+    _simulated(
         "wcd-fig2",
         "Figure 2: the likelihood ratio that the EER hides",
         "For the scores of figure 1 the true log-likelihood ratio of every score, and what each estimator"
         " makes of a sample.",
-        "nothing",
-        "simulation",
-        {},
     ),
     Item(
         "wcd-table2",
@@ -109,105 +111,70 @@ _WORST_CASE = (
 )
 
 _ANONYMIZATION = (
-    Item(
+    _of_features(
         "dp-fig3",
         "Figure 3: pitch tracks",
         "The pitch of a few public utterances before and after, for each mechanism and ε.",
-        "features",
-        "features",
-        _FEATURES,
     ),
-    Item(
+    _of_features(
         "dp-fig5",
         "Figure 5: who is named by pitch or content alone",
         "The error of naming the speaker (P_ASI) from pitch or from content features, against ε.",
-        "features",
-        "features",
-        _FEATURES,
     ),
-    Item(
+    _of_features(
         "dp-fig6",
         "Figure 6: pitch, ours against naive noise",
         "What is left of the pitch, and who is named by it, by the autoencoder and by noise on the F0.",
-        "features",
-        "features",
-        _FEATURES,
     ),
-    Item(
+    _of_chain(
         "dp-fig7",
         "Figure 7: privacy of the systems",
         "EER and unlinkability of Anon, Anon+PC, Anon+DP_Pitch, Anon+DP_BN and Anon+DP against ε.",
-        "systems",
-        "systems",
-        _EVERY_SYSTEM,
     ),
-    Item(
+    _of_chain(
         "dp-fig8",
         "Figure 8: utility of the systems",
         "Words and intonation that are left, for the same systems against ε.",
-        "systems",
-        "systems",
-        _EVERY_SYSTEM,
     ),
-    Item(
+    _of_chain(
         "dp-appendix-b",
         "Appendix B: target voices by utterance or by speaker",
         "The same system with a target voice for each utterance and with one for all of a speaker.",
-        "systems",
-        "systems",
-        _EVERY_SYSTEM,
     ),
-    Item(
+    _of_chain(
         "dp-appendix-c",
         "Appendix C: variation by noise and targets",
         "How far systems of equal settings differ by the draw of noise and of target voices.",
-        "systems",
-        "systems",
-        _EVERY_SYSTEM,
     ),
 )
 
 _OF_SYSTEMS = (
-    Item(
+    _of_worst_cases(
         "wcd-table3",
         "Table 3: EER and four worst cases of a set of systems",
         "The largest log-likelihood ratio of a single score or rank by PAV, Gaussians, t distributions and"
         " ranks, beside the EER: systems of equal EER differ by a factor of several in their worst case.",
-        "systems",
-        "worst_case",
-        _SYSTEMS,
-        given=True,
     ),
-    Item(
+    _of_worst_cases(
         "wcd-fig3",
         "Figure 3: scores and likelihood ratios of one system",
         "Both score distributions of a system and the log-likelihood ratio that each estimator reads there.",
-        "systems",
-        "worst_case",
-        _SYSTEMS,
         scores=True,
-        given=True,
     ),
 )
 
 _RANKS = (
-    Item(
+    _simulated(
         "srd-fig1",
         "Figure 1: a typical and an ideal rank histogram",
         "How often the right speaker comes out at each rank: a typical system concentrates at the first"
         " ranks, an ideal one is flat at 1/N.",
-        "nothing",
-        "rank_simulation",
-        {},
     ),
-    Item(
+    _of_ranks(
         "srd-fig2",
         "Figure 2: embeddings, attackers trained on original speech",
         "Rank histograms of attackers that were never retrained: what anonymization keeps from an attacker"
         " who does not know it.",
-        "systems",
-        "rank_disclosure",
-        _SYSTEMS,
     ),
     Item(
         "srd-fig3",
@@ -217,23 +184,17 @@ _RANKS = (
         "rank_disclosure",
         _EVERY_ATTACKER,
     ),
-    Item(
+    _of_ranks(
         "srd-fig4",
         "Figure 4: semi-informed attackers",
         "Rank histograms of attackers trained on speech of the attacked system.",
-        "systems",
-        "rank_disclosure",
-        _SYSTEMS,
         given=True,
     ),
-    Item(
+    _of_ranks(
         "srd-table",
         "Table: disclosure by similarity rank",
         "Maximum, mean, identification rate, spread and EER of every system, from the histogram itself and"
         " from the beta-binomial fit.",
-        "systems",
-        "rank_disclosure",
-        _SYSTEMS,
         given=True,
     ),
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from voxveil.config import SystemParams
+from voxveil.config.compose import to_mapping
 from voxveil.config.load import read_mapping
 from voxveil.research.papers.attacks import Chain
 from voxveil.results.report.results import Summary
@@ -27,7 +29,7 @@ class System:
             the noise is Gaussian; or its kind.
         epsilon: Of each stream that has noise, in nat; NaN without noise or where they differ.
         level: Whether a target voice serves an utterance or a speaker.
-        settings: Its section of the parameters.
+        settings: Its section of the parameters, defaults filled in.
     """
 
     summary: Summary
@@ -45,8 +47,9 @@ class System:
 def families(chain: Chain) -> list[System]:
     """Return every system of a chain by its place in the paper, in the chain's order."""
     named = read_mapping(chain.project / "params.yaml")["systems"]
-    # Written by hand, a name of digits is a number in YAML.
-    settings = {str(name): section for name, section in named.items()}
+    # Written by hand, a name of digits is a number in YAML; a setting that is left out has its default.
+    defaults = to_mapping(SystemParams())
+    settings = {str(name): {**defaults, **section} for name, section in named.items()}
     return [_placed(summary, settings[summary["system"]]) for summary in chain.summaries]
 
 

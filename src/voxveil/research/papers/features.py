@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from voxveil.research.papers.catalogue import ITEMS
-from voxveil.research.papers.result import Cell, Drawn, Number, Options, Result, Source, Table
+from voxveil.research.papers.result import (
+    Cell,
+    Drawn,
+    Number,
+    Options,
+    Result,
+    Source,
+    Table,
+    pair_of,
+)
 from voxveil.research.probe.gather import PUBLISHED, Probe, mean_of, read_probes, series
 from voxveil.research.probe.pipeline import PROBES, probe_folder
 from voxveil.results.wording import concentrated, epsilon_value
@@ -17,6 +26,7 @@ from voxveil.runtime.errors import IncompleteInputError, InputError
 __all__ = ["MAKERS"]
 
 _PAPER = "Differentially private speaker anonymization (2023), figure 5 and its text"
+_ASI = ("P_ASI measured, %", "least proven P_ASI, %", "P_ASI published, %")
 _UNITS = {"pitch": "utterance", "content": "released vector"}
 
 _DIFFERENCES = {
@@ -128,14 +138,15 @@ def _number(
     options: Options, draws: Sequence[Probe], name: str, *path: str, interval: str, percent: bool = False
 ) -> Number:
     """Return the mean over draws of a figure, with the interval of its first draw."""
-    probe = draws[0]
-    bounds = probe[path[0]].get(interval)
+    probe, mean = draws[0], mean_of(draws, *path)
     scale, unit = (100.0, "%") if percent else (1.0, "fraction")
-    pair = None if bounds is None else (scale * bounds[0], scale * bounds[1])
-    label = f"{probe['kind']}/{probe['variant']}/{name}"
-    mean = mean_of(draws, *path)
+    pair = pair_of(probe[path[0]].get(interval), scale)
     value = None if math.isnan(mean) else scale * mean
-    return Number(label, value, unit, _source(options, probe), pair)
+    return Number(_label(probe, name), value, unit, _source(options, probe), pair)
+
+
+def _label(probe: Probe, name: str) -> str:
+    return f"{probe['kind']}/{probe['variant']}/{name}"
 
 
 def _epsilon(probe: Probe) -> str:
@@ -150,12 +161,12 @@ def _named(probe: Probe) -> str:
 
 
 def _asi_cells(options: Options, draws: Sequence[Probe]) -> list[Cell]:
-    probe = draws[0]
-    limit = 100.0 * (1.0 - mean_of(draws, "asi", "limit"))
-    source = _source(options, probe)
+    """Return the columns of speaker identification, :data:`_ASI`."""
+    probe, limit = draws[0], 100.0 * (1.0 - mean_of(draws, "asi", "limit"))
     return [
         _number(options, draws, "p_asi", "asi", "p_asi", interval="p_asi_ci95", percent=True),
-        Number(f"{probe['kind']}/{probe['variant']}/limit", limit, "%", source),
+        Number(_label(probe, "limit"), limit, "%", _source(options, probe)),
+        _published(probe),
     ]
 
 
@@ -167,44 +178,28 @@ def _published(probe: Probe) -> Cell:
         return "not published"
     if text.startswith("above "):
         return text
-    name = f"{probe['kind']}/{probe['variant']}/published"
-    return Number(name, float(text), "%", Source("published", _PAPER))
+    return Number(_label(probe, "published"), float(text), "%", Source("published", _PAPER))
 
 
 def _asi_table(options: Options, probes: Sequence[Probe], kind: str) -> Table:
     rows: list[list[Cell]] = [
-        [_named(draws[0]), *_asi_cells(options, draws), _published(draws[0])]
+        [_named(draws[0]), *_asi_cells(options, draws)]
         for variants in series(probes, kind).values()
         for draws in variants
     ]
-    header = ["Mechanism", "P_ASI measured, %", "least proven P_ASI, %", "P_ASI published, %"]
-    return Table(f"Speaker identification from {kind} features; ε per {_UNITS[kind]}", header, rows)
+    caption = f"Speaker identification from {kind} features; ε per {_UNITS[kind]}"
+    return Table(caption, ["Mechanism", *_ASI], rows)
 
 
 def _pitch_table(options: Options, probes: Sequence[Probe]) -> Table:
     rows: list[list[Cell]] = []
-    for variants in series(probes, "pitch").values():
-        for draws in variants:
-            floor: Cell = "no noise"
-            if "correlation_floor" in draws[0]:
-                floor = _number(options, draws, "floor", "correlation_floor", "value", interval="ci95")
-            rows.append(
-                [
-                    _named(draws[0]),
-                    _number(options, draws, "correlation", "correlation", "value", interval="ci95"),
-                    floor,
-                    *_asi_cells(options, draws),
-                    _published(draws[0]),
-                ]
-            )
-    header = [
-        "Mechanism",
-        "correlation with the true F0",
-        "correlation of noise alone",
-        "P_ASI measured, %",
-        "least proven P_ASI, %",
-        "P_ASI published, %",
-    ]
+    for draws in (draws for variants in series(probes, "pitch").values() for draws in variants):
+        floor: Cell = "no noise"
+        if "correlation_floor" in draws[0]:
+            floor = _number(options, draws, "floor", "correlation_floor", "value", interval="ci95")
+        measured = _number(options, draws, "correlation", "correlation", "value", interval="ci95")
+        rows.append([_named(draws[0]), measured, floor, *_asi_cells(options, draws)])
+    header = ["Mechanism", "correlation with the true F0", "correlation of noise alone", *_ASI]
     return Table("Pitch features; ε per utterance", header, rows)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from voxveil import __version__
 from voxveil.research.papers.catalogue import Item
 from voxveil.research.papers.result import Cell, Number, Result, Source, Table
-from voxveil.results.html import Picture, document, figure_html, html_table
-from voxveil.results.wording import bounds_text, metric_text
+from voxveil.results.html import Picture, document, figure_html, html_table, small_below, terms_html
+from voxveil.results.wording import bounds_text, value_text
 from voxveil.runtime.atomic import write_json, write_text
 from voxveil.runtime.done import finish
 from voxveil.runtime.terminal import align_columns
@@ -73,7 +72,7 @@ def item_page(item: Item, result: Result, pictures: Mapping[str, bytes], command
         )
         parts.append(f"<section><h2>Figures</h2>\n{drawn}</section>")
     if result.differences:
-        parts.append(f"<section><h2>Why they differ</h2>\n{_terms(result.differences)}</section>")
+        parts.append(f"<section><h2>Why they differ</h2>\n{terms_html(result.differences)}</section>")
     if result.reading:
         text = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in result.reading)
         parts.append(f"<section><h2>Reading it</h2>{text}</section>")
@@ -116,8 +115,7 @@ def _heading(title: str) -> str:
 def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return escape(cell)
-    small = f"<small>{escape(bounds_text(cell.interval))}</small>" if cell.interval else ""
-    return f"{escape(_value(cell))}{small}"
+    return small_below(_value(cell), bounds_text(cell.interval))
 
 
 def _text(cell: Cell) -> str:
@@ -127,17 +125,11 @@ def _text(cell: Cell) -> str:
 
 
 def _value(cell: Number) -> str:
-    entry: dict[str, Any] = {"value": cell.value, "note": cell.note, "ci95": None}
-    return metric_text(entry, cell.digits)
+    return value_text({"value": cell.value, "note": cell.note}, cell.digits)
 
 
 def _marks(sources: Sequence[Source], marks: Mapping[Source, str]) -> str:
     return ", ".join(sorted((marks[source] for source in sources), key=int))
-
-
-def _terms(terms: Mapping[str, str]) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms.items())
-    return f'<dl class="terms">{rows}</dl>'
 
 
 def _sources(marks: Mapping[Source, str]) -> str:

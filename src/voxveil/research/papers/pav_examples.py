@@ -38,7 +38,7 @@ def exact_eer(first_label: int, repeats: int) -> float:
 
 def examples(project: Path, options: Options) -> Result:
     """Make table 2."""
-    from voxveil.metrics.paper_figures import pav_examples_figure
+    from voxveil.metrics.plots import pav_examples_figure
 
     places = {
         first: Source("computed", f"voxveil.metrics.examples.pav_example({first}, n), PAV, ZEBRA's smoothing")

@@ -44,8 +44,8 @@ _READING = (
 def embeddings(project: Path, options: Options) -> Result:
     """Make figure 2: networks and prosody, trained on original speech."""
     chain = open_chain("srd-fig2", project, options)
-    chosen = [a for a in chain.of("ignorant", "lazy_informed") if a.attacker not in HISTOGRAMS]
-    return _result(chain, _ranked(chosen), [], "ignorant")
+    chosen = _ranked(a for a in chain.of("ignorant", "lazy_informed") if a.attacker not in HISTOGRAMS)
+    return _result(chain, chosen, _figures(chosen, "ignorant"), published=False)
 
 
 def representations(project: Path, options: Options) -> Result:
@@ -60,14 +60,15 @@ def representations(project: Path, options: Options) -> Result:
             f"srd-fig3: this run has no attacker {' and no '.join(missing)}; train_attacker.kinds lists who"
             f" attacks (here {kinds}); {ITEMS['srd-fig3'].commands(options.size)}"
         )
-    chosen = [a for a in chain.of("ignorant", "lazy_informed") if a.attacker in HISTOGRAMS]
-    return _result(chain, _ranked(chosen), [], "ignorant")
+    chosen = _ranked(a for a in chain.of("ignorant", "lazy_informed") if a.attacker in HISTOGRAMS)
+    return _result(chain, chosen, _figures(chosen, "ignorant"), published=False)
 
 
 def semi_informed(project: Path, options: Options) -> Result:
     """Make figure 4."""
     chain, given = open_chain("srd-fig4", project, options, or_scores=True), _ranked(given_attacks(options))
-    return _result(chain, _ranked(chain.of("semi_informed")), given, "semi_informed")
+    attacks = [*_ranked(chain.of("semi_informed")), *given]
+    return _result(chain, attacks, _figures(attacks, "semi_informed"), published=True)
 
 
 def table(project: Path, options: Options) -> Result:
@@ -75,14 +76,7 @@ def table(project: Path, options: Options) -> Result:
     chain, given = open_chain("srd-table", project, options, or_scores=True), _ranked(given_attacks(options))
     scenarios = ("ignorant", "lazy_informed", "semi_informed")
     measured = sorted(_ranked(chain.of(*scenarios)), key=lambda a: a.attacker)
-    return Result(
-        [*_tables([*measured, *given], published=True), *warnings_table([*measured, *given])],
-        [],
-        _differences(chain, [*measured, *given], published=True),
-        (*chain.facts(), *_sizes([*measured, *given])),
-        _READING,
-        chain.warnings(),
-    )
+    return _result(chain, [*measured, *given], [], published=True)
 
 
 def _ranked(attacks: Iterable[Judged]) -> list[Judged]:
@@ -96,16 +90,14 @@ def _ranked(attacks: Iterable[Judged]) -> list[Judged]:
     return found
 
 
-def _result(chain: Chain, measured: list[Judged], given: list[Judged], scenario: str) -> Result:
-    figures = []
-    for kind in dict.fromkeys(attack.attacker for attack in (*measured, *given)):
-        shown = [
-            a
-            for a in (*measured, *given)
-            if a.attacker == kind and a.scenario in (scenario, "original", "given")
-        ]
-        figures.append(_figure(kind, shown))
-    attacks, published = [*measured, *given], scenario == "semi_informed"
+def _figures(attacks: Sequence[Judged], scenario: str) -> list[Drawn]:
+    """Return a figure for each attacker in a scenario."""
+    shown = [a for a in attacks if a.scenario in (scenario, "original", "given")]
+    kinds = dict.fromkeys(attack.attacker for attack in attacks)
+    return [_figure(kind, [a for a in shown if a.attacker == kind]) for kind in kinds]
+
+
+def _result(chain: Chain, attacks: list[Judged], figures: list[Drawn], *, published: bool) -> Result:
     return Result(
         [*_tables(attacks, published=published), *warnings_table(attacks)],
         figures,
@@ -117,7 +109,7 @@ def _result(chain: Chain, measured: list[Judged], given: list[Judged], scenario:
 
 
 def _figure(kind: str, attacks: Sequence[Judged]) -> Drawn:
-    from voxveil.research.papers.figures.ranks import panels_figure
+    from voxveil.research.papers.figures import panels_figure
 
     alt = "; ".join(
         f"{a.system}: {number(a.metrics['identification_rate']['value'])} % identified among {a.references}"
@@ -140,17 +132,13 @@ def _tables(attacks: Sequence[Judged], *, published: bool) -> list[Table]:
         sizes = f"{attack.references}, {attack.inputs} inputs"
         cells = [attack.number(metric) for metric, _ in _METRICS]
         direct.append([attack.system, attack.who, sizes, *cells, _first_rank(attack), attack.number("eer")])
+    names = [metric for metric, _ in _METRICS]
     fit: list[list[Cell]] = [
-        [attack.system, attack.who, *(attack.number(f"{metric}_bb") for metric, _ in _METRICS)]
+        [attack.system, attack.who, *(attack.number(f"{metric}_bb") for metric in names)]
         for attack in attacks
     ]
     nothing: list[list[Cell]] = [
-        [
-            attack.system,
-            attack.who,
-            *(attack.nothing(metric) for metric, _ in _METRICS[:3]),
-            attack.nothing("eer"),
-        ]
+        [attack.system, attack.who, *(attack.nothing(metric) for metric in (*names[:3], "eer"))]
         for attack in attacks
     ]
     titles = [title for _, title in _METRICS]

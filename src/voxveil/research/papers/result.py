@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Drawn", "Number", "Options", "Result", "Source", "Table", "of_metric"]
+__all__ = [
+    "Cell",
+    "Drawn",
+    "Number",
+    "Options",
+    "Result",
+    "Source",
+    "Table",
+    "of_metric",
+    "pair_of",
+]
 
 
 @dataclass(frozen=True)
@@ -193,15 +203,10 @@ class Result:
 
 def of_metric(name: str, entry: Mapping[str, Any], source: Source, *, digits: int = 3) -> Number:
     """Return a metric of ``voxveil evaluate``'s JSON as a number."""
-    bounds = {key: entry.get(key) for key in ("ci95", "null95")}
-    pairs = {key: None if found is None else (found[0], found[1]) for key, found in bounds.items()}
-    return Number(
-        name,
-        entry["value"],
-        entry["unit"],
-        source,
-        pairs["ci95"],
-        pairs["null95"],
-        entry["note"] or "",
-        digits,
-    )
+    interval, nothing = (pair_of(entry.get(key)) for key in ("ci95", "null95"))
+    return Number(name, entry["value"], entry["unit"], source, interval, nothing, entry["note"] or "", digits)
+
+
+def pair_of(bounds: Sequence[float] | None, scale: float = 1.0) -> tuple[float, float] | None:
+    """Return the bounds of a JSON file times ``scale``, None where there are none."""
+    return (scale * bounds[0], scale * bounds[1]) if bounds else None

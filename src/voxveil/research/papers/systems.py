@@ -11,7 +11,17 @@ import numpy as np
 from voxveil.research.papers.attacks import Chain, Judged, open_chain
 from voxveil.research.papers.catalogue import ITEMS
 from voxveil.research.papers.families import System, families
-from voxveil.research.papers.result import Cell, Drawn, Number, Options, Result, Source, Table, of_metric
+from voxveil.research.papers.result import (
+    Cell,
+    Drawn,
+    Number,
+    Options,
+    Result,
+    Source,
+    Table,
+    of_metric,
+    pair_of,
+)
 from voxveil.results.report.published import U_ASR
 from voxveil.results.wording import epsilon_value
 from voxveil.runtime.errors import IncompleteInputError
@@ -44,19 +54,17 @@ _NO_WORDS = (
 
 def privacy(project: Path, options: Options) -> Result:
     """Make figure 7: privacy metrics of systems against epsilon."""
-    from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
+    from voxveil.research.papers.figures import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig7", project, options)
     systems = families(chain)
     attacks = strongest(chain)
+    cells = {
+        metric: {name: _metric(judged, metric) for name, judged in attacks.items()} for metric in _PRIVACY
+    }
     lines = [
-        Line(
-            title, unit, *_values({name: _metric(judged, metric) for name, judged in attacks.items()}), chance
-        )
-        for metric, title, unit, chance in (
-            ("eer", "EER", "%", 50.0),
-            ("unlinkability", "unlinkability", "", 1.0),
-        )
+        Line("EER", "%", *_values(cells["eer"]), 50.0),
+        Line("unlinkability", "", *_values(cells["unlinkability"]), 1.0),
     ]
     drawn = Drawn(
         "privacy",
@@ -74,7 +82,7 @@ def privacy(project: Path, options: Options) -> Result:
 
 def utility(project: Path, options: Options) -> Result:
     """Make figure 8: utility of words and intonation against epsilon."""
-    from voxveil.research.papers.figures.systems import Line, against_epsilon_figure
+    from voxveil.research.papers.figures import Line, against_epsilon_figure
 
     chain = open_chain("dp-fig8", project, options)
     systems = families(chain)
@@ -98,9 +106,7 @@ def utility(project: Path, options: Options) -> Result:
     ]
     header = ["System", "family", "ε of a stream", f"{title}, %", "pitch correlation", "U_ASR published, %"]
     table = Table("Utility, 95 % intervals over speakers", header, rows)
-    warnings = chain.warnings()
-    if not worded:
-        warnings = (*warnings, _NO_WORDS)
+    warnings = chain.warnings() if worded else (*chain.warnings(), _NO_WORDS)
     return Result([table], [drawn], _DIFFERENCES, chain.facts(), warnings=warnings)
 
 
@@ -202,8 +208,7 @@ def _correlation(system: System, chain: Chain) -> Cell:
     if not found:
         return "not measured"
     name, source = f"{system.name}/pitch_correlation", _source(chain, system.name)
-    bounds = found.get("ci95")
-    return Number(name, found["value"], "fraction", source, None if not bounds else (bounds[0], bounds[1]))
+    return Number(name, found["value"], "fraction", source, pair_of(found.get("ci95")))
 
 
 def _values(

@@ -31,7 +31,7 @@ _READING = (
 
 def systems_table(project: Path, options: Options) -> Result:
     """Make table 3."""
-    from voxveil.research.papers.figures.worst_case import estimators_figure
+    from voxveil.research.papers.figures import estimators_figure
 
     chain, given = open_chain("wcd-table3", project, options, or_scores=True), given_attacks(options)
     measured = [*chain.of("semi_informed"), *given]
@@ -83,12 +83,9 @@ def one_system(project: Path, options: Options) -> Result:
         )
         rows.append([title, attack.number(metric), attack.nothing(metric), published])
     header = ("Metric", "Measured", "If nothing leaks, at worst", "Published, median and range of 7 systems")
+    measured = Table(f"{name}: {_counts(attack)}", header, rows)
     return Result(
-        [
-            Table(f"{name}: {_counts(attack)}", header, rows),
-            _ceiling_table(attack),
-            *warnings_table([attack]),
-        ],
+        [measured, _ceiling_table(attack), *warnings_table([attack])],
         [drawn],
         _differences(chain, [attack], [attack] if attack.attacker == "external" else []),
         chain.facts(),
@@ -141,22 +138,13 @@ def _side_by_side(measured: Sequence[Judged]) -> Table:
 
 def _limits(measured: Sequence[Judged]) -> Table:
     """Return the limits by the numbers of trials: PAV's ceiling, and the null ranges."""
-    rows: list[list[Cell]] = [
-        [
-            attack.system,
-            attack.who,
-            _counts(attack),
-            attack.ceiling(),
-            *(attack.nothing(m) for m in ESTIMATORS),
-        ]
-        for attack in measured
-    ]
+    rows: list[list[Cell]] = []
+    for attack in measured:
+        nothings = [attack.nothing(metric) for metric in ESTIMATORS]
+        rows.append([attack.system, attack.who, _counts(attack), attack.ceiling(), *nothings])
     nothing = (f"{title} if nothing leaks, at worst" for _, title in ESTIMATORS.values())
-    return Table(
-        "What these numbers of trials allow, in nat",
-        ("System", "Attack", "Trials", "PAV can reach", *nothing),
-        rows,
-    )
+    header = ("System", "Attack", "Trials", "PAV can reach", *nothing)
+    return Table("What these numbers of trials allow, in nat", header, rows)
 
 
 def _ceiling_table(attack: Judged) -> Table:
@@ -207,9 +195,8 @@ def _differences(chain: Chain, measured: Sequence[Judged], given: Sequence[Judge
 
 
 def _ceilings(measured: Sequence[Judged]) -> list[str]:
-    sizes = dict.fromkeys((attack.trials["target"], attack.trials["nontarget"]) for attack in measured)
     by_size = {(attack.trials["target"], attack.trials["nontarget"]): attack.ceiling() for attack in measured}
-    return [f"{by_size[size].value:.2f} nat for {size[0]} and {size[1]}" for size in sizes]
+    return [f"{ceiling.value:.2f} nat for {t} and {n}" for (t, n), ceiling in by_size.items()]
 
 
 def _short(attack: Judged, metric: str) -> str:

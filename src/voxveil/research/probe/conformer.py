@@ -26,8 +26,8 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.stamps import content_digest, has_stamp, write_stamp
 from voxveil.runtime.terminal import Progress
 from voxveil.stages.run import checkpoint_root, code_digest
-from voxveil.training.outputs import write_curve
-from voxveil.utility.per import error_rate
+from voxveil.training.checkpoint import write_curve
+from voxveil.utility.edits import error_rate
 
 __all__ = ["ConformerJudge"]
 
@@ -121,13 +121,8 @@ class ConformerJudge:
                 seed=self._params.base.seed,
                 checkpoints=checkpoints,
             )
-            facts = {
-                "utterances": trained.utterances,
-                "left_out": trained.left_out,
-                "held_out": trained.held_out,
-                "step": trained.step,
-                "loss": trained.curve[-1]["loss"],
-            }
+            facts = {name: getattr(trained, name) for name in ("utterances", "left_out", "held_out", "step")}
+            facts["loss"] = trained.curve[-1]["loss"]
             with whole_directory(folder) as partial:
                 trained.recognizer.save(partial, {"training": facts, "trained_on": state})
                 write_curve(partial, trained.curve)

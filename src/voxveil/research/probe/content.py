@@ -19,8 +19,7 @@ from voxveil.research.probe.decoded import Listener
 from voxveil.research.probe.facts import FORMAT, Cost, corpus_of, spent
 from voxveil.research.probe.speakers import identified
 from voxveil.training.holdout import hold_out
-from voxveil.utility.edits import Edits
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import Edits, error_rate
 
 __all__ = ["frame_rates", "probe_content"]
 
@@ -87,7 +86,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         "format": FORMAT,
         "kind": "content",
         "variant": variant,
-        "mechanism": params.train_content.variants[variant].mechanism,
+        "mechanism": params.content_variants[variant].mechanism,
         "every": extractor.every,
         "draw": draw,
         "phones": len(extractor.phones),

@@ -13,7 +13,7 @@ from voxveil.research.decoding.making import word_graph
 from voxveil.research.decoding.phone_model import phone_model
 from voxveil.research.decoding.phone_posteriors import smoothed_posteriors, tuned_scales
 from voxveil.research.decoding.word_search import SearchKnobs, decode_words, tuned, word_errors
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import error_rate
 
 __all__ = ["Listener"]
 

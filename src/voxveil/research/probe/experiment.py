@@ -1,20 +1,33 @@
-"""Table, figures and page of an experiment's probes, in the layout of ``voxveil probe run``."""
+"""Table, figures and page of an experiment's probes, in the layout of ``voxveil probe run``.
+
+The page holds the tables and figures in one HTML file.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 
+from voxveil import __version__
 from voxveil.config import Params
-from voxveil.research.probe.experiment_page import experiment_page
-from voxveil.research.probe.gather import Probe, experiment_lines, read_probes
+from voxveil.research.probe.gather import (
+    NOTES,
+    Probe,
+    content_rows,
+    experiment_lines,
+    pitch_rows,
+    read_probes,
+)
 from voxveil.research.probe.pipeline import FEATURES, PROBED, PROBES, draws_of, probe_folder
+from voxveil.results.html import Picture, document, figure_html, html_table
 from voxveil.runtime.atomic import whole_directory, write_json, write_text
 from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import InputError, MissingExtraError, ParamsError
+from voxveil.stages.registry import stage_spec
 
-__all__ = ["arrange", "write_results"]
+__all__ = ["CAPTIONS", "arrange", "experiment_page", "write_results"]
 
 
 def write_results(probes: Path, out: Path) -> list[str]:
@@ -66,7 +79,7 @@ def arrange(probes: Iterable[Path], folder: Path, params: Params) -> list[str]:
 
 def _check_whole(found: set[tuple[str, str, int]], params: Params) -> None:
     """Raise an error if a probe of the experiment is missing."""
-    wanted = {(kind, name) for kind, trainer in PROBED.items() for name in getattr(params, trainer).variants}
+    wanted = {(kind, name) for kind, trainer in PROBED.items() for name in stage_spec(trainer).keys(params)}
     present = {(kind, variant) for kind, variant, _ in found}
     if present != wanted:
         raise ParamsError(
@@ -101,3 +114,45 @@ def _draw(probes: Sequence[Probe], folder: Path) -> None:
         save_figure(figures.track_figure(probes), folder / "pitch_tracks.png")
     if "content" in kinds:
         save_figure(figures.accuracy_figure(probes), folder / "content_accuracy.png")
+
+
+#: Figures in the order of the page, with what each shows.
+CAPTIONS = {
+    "p_asi": "Who speaks: error of naming the speaker against ε (after the paper's figure 5), chance dotted.",
+    "pitch_correlation": "What is left of the F0, and who speaks by it (after the paper's figure 6).",
+    "pitch_tracks": "F0 of held-out public speakers before and after (after the paper's figure 3).",
+    "content_accuracy": "What is left of the words, at equal ε of the whole utterance.",
+}
+
+
+def experiment_page(probes: Sequence[Probe], figures: Mapping[str, bytes]) -> str:
+    """Return the page.
+
+    Args:
+        probes: At least one.
+        figures: PNG by name, of :data:`CAPTIONS`.
+    """
+    corpus = probes[0]["corpus"]
+    kind_of_speech = ", synthetic speech" if corpus["synthetic"] else ""
+    facts = (
+        f"Corpus {corpus['name']}{kind_of_speech}; public speakers only; data revision"
+        f" {str(corpus['revision'])[:12]}; voxveil {__version__}."
+    )
+    parts = [f"<header><h1>Features against ε</h1><p>{escape(facts)}</p></header>"]
+    content = "Content: ε per released vector; utterance: of the median held-out utterance"
+    for kind, caption, rows in (
+        ("pitch", "Pitch: ε per utterance", pitch_rows),
+        ("content", content, content_rows),
+    ):
+        if any(probe["kind"] == kind for probe in probes):
+            header, *body = [[escape(cell) for cell in row] for row in rows(probes)]
+            table = html_table(caption, header, body)
+            parts.append(f"<section><h2>{kind.capitalize()}</h2>{table}</section>")
+    drawn = [
+        figure_html(Picture(figures[name]), escape(caption), escape(caption))
+        for name, caption in CAPTIONS.items()
+        if name in figures
+    ]
+    parts.append("<section><h2>Figures</h2>" + "\n".join(drawn) + "</section>")
+    parts.append("<section><h2>Reading it</h2>" + f"<p>{escape(' '.join(NOTES))}</p></section>")
+    return document("Features against ε", "\n".join(parts))

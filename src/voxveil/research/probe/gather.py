@@ -1,13 +1,16 @@
-"""The table of all probes of an experiment, with the published values."""
+"""The table of all probes of an experiment, with the published values.
+
+Each ``probe.json`` is checked against its schema when it is read.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from voxveil.research.probe.shape import check_probe
+from voxveil.results.report.shape import EPSILON, FLAG, NUMBER, PAIR, SOME, TEXT, Maybe, check_shape
 from voxveil.results.wording import concentrated, epsilon_value
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import require_done
@@ -18,6 +21,7 @@ __all__ = [
     "NOTES",
     "PUBLISHED",
     "Probe",
+    "check_probe",
     "content_rows",
     "experiment_lines",
     "mean_of",
@@ -36,6 +40,7 @@ PUBLISHED: dict[str, dict[str, str]] = {
 }
 
 
+_CONTENT = "Content: epsilon per released vector; utterance = median of the held-out utterances"
 NOTES = (
     "P_ASI is the error of naming the speaker (mean over draws; intervals over speakers, of draw 1), by an",
     "x-vector network or by statistics with a shrunk covariance, whichever names more. Its limit is the",
@@ -93,98 +98,76 @@ def experiment_lines(probes: Sequence[Probe]) -> list[str]:
     lines = [
         f"Corpus: {corpus['name']}{' (synthetic speech)' if corpus['synthetic'] else ''}, public speakers.",
     ]
-    if any(probe["kind"] == "pitch" for probe in probes):
-        lines += [
-            "",
-            "Pitch: epsilon per utterance",
-            *align_columns(pitch_rows(probes), rule=True, indent="  "),
-        ]
-    if any(probe["kind"] == "content" for probe in probes):
-        lines += [
-            "",
-            "Content: epsilon per released vector; utterance = median of the held-out utterances",
-            *align_columns(content_rows(probes), rule=True, indent="  "),
-        ]
+    for kind, caption, rows in (
+        ("pitch", "Pitch: epsilon per utterance", pitch_rows),
+        ("content", _CONTENT, content_rows),
+    ):
+        if any(probe["kind"] == kind for probe in probes):
+            lines += ["", caption, *align_columns(rows(probes), rule=True, indent="  ")]
     return [*lines, "", *NOTES]
 
 
 def pitch_rows(probes: Sequence[Probe]) -> list[list[str]]:
     """Return the table of the pitch mechanisms, its header first."""
-    rows = [["mechanism", "epsilon", "draws", "correlation", "floor", "P_ASI %", "limit %", "published %"]]
+    rows = []
     for (mechanism, _), variants in series(probes, "pitch").items():
         for draws in variants:
-            epsilon = _epsilon(draws[0])
+            correlation = mean_of(draws, "correlation", "value")
             floor = mean_of(draws, "correlation_floor", "value")
             rows.append(
-                [
-                    mechanism,
-                    epsilon,
-                    str(len(draws)),
-                    _with_interval(
-                        mean_of(draws, "correlation", "value"), draws[0]["correlation"]["ci95"], 3
-                    ),
-                    "-" if math.isnan(floor) else f"{floor:.3f}",
-                    *_asi_cells(draws),
-                    _published("pitch", mechanism, epsilon),
-                ]
+                {
+                    "mechanism": mechanism,
+                    "epsilon": _epsilon(draws[0]),
+                    "draws": str(len(draws)),
+                    "correlation": _with_interval(correlation, draws[0]["correlation"]["ci95"], 3),
+                    "floor": _plain(floor, 3),
+                    **_asi_cells("pitch", mechanism, draws),
+                }
             )
-    return rows
+    return _with_header(rows)
 
 
 def content_rows(probes: Sequence[Probe]) -> list[list[str]]:
     """Return the table of the content mechanisms, its header first."""
-    rows = [
-        [
-            "mechanism",
-            "every",
-            "epsilon",
-            "utterance",
-            "draws",
-            "frames right %",
-            "with phone LM %",
-            "WER %",
-            "P_ASI %",
-            "limit %",
-            "published %",
-        ]
-    ]
+    rows = []
     some = any(concentrated(probe["loss"]) for probe in probes)
-    rows[0] += ["zCDP rho", "utterance, epsilon at delta"] if some else []
     for (mechanism, rate), variants in series(probes, "content").items():
         for draws in variants:
-            epsilon = _epsilon(draws[0])
-            accuracy = draws[0]["frame_accuracy"]["all"]
+            first, epsilon = draws[0], _epsilon(draws[0])
+            utterance = _number(mean_of(draws, "epsilon_utterance", "median"))
+            accuracy = mean_of(draws, "frame_accuracy", "all", "value")
             rows.append(
-                [
-                    mechanism,
-                    rate,
-                    epsilon,
-                    epsilon
-                    if concentrated(draws[0]["loss"])
-                    else _number(mean_of(draws, "epsilon_utterance", "median")),
-                    str(len(draws)),
-                    _with_interval(mean_of(draws, "frame_accuracy", "all", "value"), accuracy["ci95"], 1),
-                    _plain(mean_of(draws, "frame_accuracy_phone_lm", "all", "value")),
-                    _plain(mean_of(draws, "wer", "value")),
-                    *_asi_cells(draws),
-                    _published("content", mechanism, epsilon),
-                    *(_concentrated(draws[0]) if some else []),
-                ]
+                {
+                    "mechanism": mechanism,
+                    "every": rate,
+                    "epsilon": epsilon,
+                    "utterance": epsilon if concentrated(first["loss"]) else utterance,
+                    "draws": str(len(draws)),
+                    "frames right %": _with_interval(accuracy, first["frame_accuracy"]["all"]["ci95"], 1),
+                    "with phone LM %": _plain(mean_of(draws, "frame_accuracy_phone_lm", "all", "value"), 1),
+                    "WER %": _plain(mean_of(draws, "wer", "value"), 1),
+                    **_asi_cells("content", mechanism, draws),
+                    **(_concentrated(first) if some else {}),
+                }
             )
-    return rows
+    return _with_header(rows)
 
 
-def _asi_cells(draws: Sequence[Probe]) -> list[str]:
-    first = draws[0]["asi"]
+def _with_header(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
+    """Return the cells of at least one row below the names of their columns."""
+    return [list(rows[0]), *(list(row.values()) for row in rows)]
+
+
+def _asi_cells(kind: str, mechanism: str, draws: Sequence[Probe]) -> dict[str, str]:
+    """Return the columns of speaker identification."""
     error = 100.0 * (1.0 - mean_of(draws, "asi", "accuracy"))
-    interval = [100.0 * bound for bound in first["p_asi_ci95"]]
-    return [_with_interval(error, interval, 1), f"{100.0 * (1.0 - mean_of(draws, 'asi', 'limit')):.1f}"]
-
-
-def _published(kind: str, mechanism: str, epsilon: str) -> str:
-    if mechanism not in ("identity", "laplace"):
-        return "-"
-    return PUBLISHED[kind].get("inf" if epsilon == "∞" else epsilon, "-")
+    interval = [100.0 * bound for bound in draws[0]["asi"]["p_asi_ci95"]]
+    published = PUBLISHED[kind] if mechanism in ("identity", "laplace") else {}
+    return {
+        "P_ASI %": _with_interval(error, interval, 1),
+        "limit %": f"{100.0 * (1.0 - mean_of(draws, 'asi', 'limit')):.1f}",
+        "published %": published.get(_epsilon(draws[0]).replace("∞", "inf"), "-"),
+    }
 
 
 def _order(probe: Probe) -> tuple[Any, ...]:
@@ -197,12 +180,13 @@ def _rate(probe: Probe) -> str:
     return f"{10 * probe['every']} ms" if "every" in probe else ""
 
 
-def _concentrated(probe: Probe) -> list[str]:
+def _concentrated(probe: Probe) -> dict[str, str]:
     """Return the columns that only Gaussian noise fills: an epsilon at a delta is no pure one."""
-    if not concentrated(probe["loss"]):
-        return ["-", "-"]
-    found = probe["epsilon_delta_utterance"]["median"]
-    return [f"{probe['loss']['rho']:g}", f"{found:,.1f} at {probe['delta']:g}"]
+    rho = utterance = "-"
+    if concentrated(probe["loss"]):
+        rho = f"{probe['loss']['rho']:g}"
+        utterance = f"{probe['epsilon_delta_utterance']['median']:,.1f} at {probe['delta']:g}"
+    return {"zCDP rho": rho, "utterance, epsilon at delta": utterance}
 
 
 def _epsilon(probe: Probe) -> str:
@@ -216,11 +200,53 @@ def _number(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:,.0f}"
 
 
-def _plain(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.1f}"
+def _plain(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _with_interval(value: float, interval: Sequence[float] | None, digits: int) -> str:
-    if interval is None:
-        return f"{value:.{digits}f}"
-    return f"{value:.{digits}f} [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+    bounds = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+    return f"{value:.{digits}f}{bounds}"
+
+
+_MEASURED = {"value": Maybe(NUMBER), "ci95?": Maybe(PAIR)}
+_COMMON = {
+    "variant": TEXT,
+    "mechanism": TEXT,
+    "draw": SOME,
+    "corpus": {"name": TEXT, "synthetic": FLAG},
+    "loss": {"epsilon": EPSILON, "measure?": TEXT, "rho?": Maybe(NUMBER)},
+    "epsilon_utterance": {"median": EPSILON},
+    "asi": {"accuracy": NUMBER, "p_asi": NUMBER, "p_asi_ci95": PAIR, "chance": NUMBER, "limit": NUMBER},
+}
+_OF_KIND: dict[str, dict[str, Any]] = {
+    "pitch": {
+        "correlation": _MEASURED,
+        "correlation_floor?": _MEASURED,
+        "tracks": [{"utterance": TEXT, "true": [NUMBER], "released": [NUMBER]}],
+    },
+    "content": {
+        "every": SOME,
+        "phones": SOME,
+        "phone_frames": NUMBER,
+        "frame_chance": NUMBER,
+        "vectors": {"median": NUMBER},
+        "frame_accuracy": {"all": _MEASURED},
+        "frame_accuracy_phone_lm?": {"all": _MEASURED},
+        "wer?": _MEASURED,
+        "delta?": NUMBER,
+        "epsilon_delta_utterance?": {"median": NUMBER},
+    },
+}
+
+
+def check_probe(path: Path, content: dict[str, Any]) -> None:
+    """Raise an error if a probe lacks a required field.
+
+    Raises:
+        IncompleteInputError: Naming the file, the place, what is there and what must be.
+    """
+    kind = content.get("kind")
+    if not isinstance(kind, str) or kind not in _OF_KIND:
+        raise IncompleteInputError(f"{path}: kind must be pitch or content, got {kind!r}; run it again")
+    check_shape(path, content, {**_COMMON, **_OF_KIND[kind]}, stage="probe")

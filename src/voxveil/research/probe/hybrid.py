@@ -24,8 +24,7 @@ from voxveil.research.probe.decoded import Listener
 from voxveil.research.probe.speeches import Cell, Read, Speeches, judged, u_asr
 from voxveil.runtime.errors import ParamsError
 from voxveil.utility.decode import decode_phones
-from voxveil.utility.edits import count_edits
-from voxveil.utility.per import error_rate
+from voxveil.utility.edits import count_edits, error_rate
 
 __all__ = ["HybridJudge"]
 
@@ -41,7 +40,7 @@ class HybridJudge:
 
     def __init__(self, speeches: Speeches, params: Params) -> None:
         variant = params.transcribe.variant
-        if params.train_content.variants[variant].mechanism != "identity":
+        if params.content_variants[variant].mechanism != "identity":
             raise ParamsError(
                 f"transcribe.variant: {variant!r} adds noise; U_ASR needs a recognizer without it"
             )
@@ -95,6 +94,7 @@ class HybridJudge:
             PHONES,
             self._targets.class_phones,
             self._params.train_content,
+            self._params.content_variants[self._params.transcribe.variant],
             self._params.transcribe.variant,
             self._params.base.seed,
             sink=None,

@@ -61,7 +61,7 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
         "format": FORMAT,
         "kind": "pitch",
         "variant": variant,
-        "mechanism": params.train_pitch.variants[variant].mechanism,
+        "mechanism": params.pitch_variants[variant].mechanism,
         "draw": draw,
         "corpus": corpus_of(public),
         **spent([Cost(released[u.id].loss, 1) for u in held]),
@@ -98,15 +98,11 @@ def probe_pitch(public: Path, model: Path, params: Params, variant: str, draw: i
             fresh[key] = pitch_features(extractor.release(split.f0(item), noise(item, use)).value)
         return fresh[key]
 
+    def cost(item: str) -> Cost:
+        return Cost(released[item].loss, 1)
+
     name = f"asi[pitch-{variant}-{draw}]"
-    result["asi"] = identified(
-        split,
-        features,
-        lambda item: Cost(released[item].loss, 1),
-        params,
-        name,
-        describe=pitch_statistics,
-    )
+    result["asi"] = identified(split, features, cost, params, name, describe=pitch_statistics)
     return result
 
 

@@ -6,8 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxveil.metrics.catalogue import METRICS
-from voxveil.results.comparison.differences import Difference, compare_entries
-from voxveil.results.comparison.paired import NotPairedError, Scored, paired_intervals, read_scored
+from voxveil.results.comparison.differences import (
+    Difference,
+    NotPairedError,
+    Scored,
+    compare_entries,
+    paired_intervals,
+    read_scored,
+)
 from voxveil.results.comparison.run_results import RunResults
 from voxveil.results.report.results import Attack, Summary
 from voxveil.results.wording import concentrated, concentrated_text, conditions, epsilon_text, loss_text
@@ -120,18 +126,15 @@ def _attack(summary: Summary | None, attacker: str, scenario: str) -> Attack | N
 
 def _facts(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
     """Return the facts above the numbers: privacy loss with unit and mechanism, data, replicates."""
-
-    def fact(name: str, values: list[str | None]) -> dict[str, Any]:
-        return {"fact": name, "values": values}
-
     promised = [None if s is None else s.get("promise") for s in group]
     corpora = [None if s is None else s.get("corpus") for s in group]
-    return [
-        *(fact(f"epsilon of {name}", [_loss(p, name) for p in promised]) for name in _STREAMS),
-        fact("epsilon of an utterance", [_utterance(p) for p in promised]),
-        fact("corpus", [None if c is None else _corpus_text(c) for c in corpora]),
-        fact("data revision", [None if c is None else str(c["revision"])[:16] for c in corpora]),
-    ]
+    facts = {
+        **{f"epsilon of {name}": [_loss(p, name) for p in promised] for name in _STREAMS},
+        "epsilon of an utterance": [_utterance(p) for p in promised],
+        "corpus": [None if c is None else _corpus_text(c) for c in corpora],
+        "data revision": [None if c is None else str(c["revision"])[:16] for c in corpora],
+    }
+    return [{"fact": name, "values": values} for name, values in facts.items()]
 
 
 def _loss(promise: Mapping[str, Any] | None, name: str) -> str | None:
@@ -293,18 +296,14 @@ def _exact(first: float | str | None, second: float | str | None) -> Difference:
         verdict, meaning = ("lower", "better") if first == "inf" else ("higher", "worse")
         return Difference(None, None, "exact", verdict, meaning, "from or to ∞")
     value = float(second) - float(first)
-    return Difference(
-        value, None, "exact", "higher" if value > 0 else "lower", "worse" if value > 0 else "better"
-    )
+    verdict, meaning = ("higher", "worse") if value > 0 else ("lower", "better")
+    return Difference(value, None, "exact", verdict, meaning)
 
 
 def _utility_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
     rows = []
-    for name, shown, unit in (
-        ("per", "per", "%"),
-        ("wer", "wer", "%"),
-        ("pitch", "pitch_correlation", "fraction"),
-    ):
+    units = (("per", "per", "%"), ("wer", "wer", "%"), ("pitch", "pitch_correlation", "fraction"))
+    for name, shown, unit in units:
         entries = [((s or {}).get("utility") or {}).get(name) for s in group]
         if any(entry is not None for entry in entries):
             differences = [compare_entries(name, entries[0], entry) for entry in entries[1:]]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from voxveil.config.fields import listed
 from voxveil.config.model import GateParams
-from voxveil.results.gate.evidence import GATED, Evidence, Measured, Promised
-from voxveil.results.gate.losses import Intervals
+from voxveil.results.gate.evidence import GATED, Evidence, Intervals, Measured, Promised
 
 __all__ = ["Decision", "Finding", "decide", "gated_attacks"]
 
@@ -60,10 +59,7 @@ class Decision:
             "format": 1,
             "promote": self.promote,
             "reason": self.reason,
-            "findings": [
-                {"check": finding.check, "passed": finding.passed, "text": finding.text}
-                for finding in self.findings
-            ],
+            "findings": [asdict(finding) for finding in self.findings],
         }
 
 
@@ -116,9 +112,8 @@ def _conclusive(
         return [Finding("attacks", False, text)]
     weak = [f"{name}: {candidate.weak[name]}" for name in attacks if name in candidate.weak]
     if original is not None:
-        weak += [
-            f"{name} on original speech: {text}" for name, text in original.weak.items() if name in attacks
-        ]
+        found = {name: text for name, text in original.weak.items() if name in attacks}
+        weak += [f"{name} on original speech: {text}" for name, text in found.items()]
     if weak:
         return [Finding("attacks", False, f"the attacker is too weak to conclude from ({'; '.join(weak)})")]
     return [Finding("attacks", True, f"attacked by {', '.join(attacks)}")]
@@ -155,15 +150,12 @@ def _bars(candidate: Evidence, attacks: Sequence[str], rules: GateParams) -> lis
 def _bar(check: str, what: str, measured: Measured, bar: float, unit: str) -> Finding:
     limit = _text(bar, unit)
     if measured.value is None or measured.interval is None:
-        return Finding(
-            check, False, f"no champion, and {what} has no interval to hold against the bar {limit}"
-        )
+        text = f"no champion, and {what} has no interval to hold against the bar {limit}"
+        return Finding(check, False, text)
     upper = measured.interval[1]
-    passed = upper <= bar
-    word = "at most" if passed else "above"
-    return Finding(
-        check, passed, f"no champion: upper end of {what} {_text(upper, unit)}, {word} the bar {limit}"
-    )
+    word = "at most" if upper <= bar else "above"
+    text = f"no champion: upper end of {what} {_text(upper, unit)}, {word} the bar {limit}"
+    return Finding(check, upper <= bar, text)
 
 
 def _promises(candidate: Evidence, champion: Evidence) -> list[Finding]:

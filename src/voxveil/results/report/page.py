@@ -8,18 +8,19 @@ from typing import Any
 
 from voxveil import __version__
 from voxveil.metrics.evidence import WARNING_CODES
-from voxveil.results.html import Picture, document, figure_html
+from voxveil.results.html import Picture, document, figure_html, terms_html
 from voxveil.results.report.page_tables import (
     conditions_table,
+    independent_text,
     measured_table,
     promise_table,
     published_table,
+    sexes_table,
     worst_table,
 )
 from voxveil.results.report.players import Pair, players
 from voxveil.results.report.published import DP_EXTRACTORS
-from voxveil.results.report.results import Summary, attacks, headline, same_corpus
-from voxveil.results.report.sexes import independent_text, sexes_table
+from voxveil.results.report.results import Summary, attacks, headline, same_corpus, warnings_by_code
 from voxveil.results.report.utility import utility_section
 from voxveil.results.wording import (
     EER_NOTE,
@@ -27,7 +28,7 @@ from voxveil.results.wording import (
     NULL_NOTE,
     SYNTHETIC_NOTE,
     conditions,
-    metric_text,
+    value_text,
 )
 
 __all__ = ["Picture", "page"]
@@ -110,18 +111,14 @@ def _measured(summaries: Sequence[Summary]) -> str:
 
 
 def _warnings(summaries: Sequence[Summary]) -> str:
-    found: dict[str, list[str]] = {}
-    for summary, attack in attacks(summaries):
-        for warning in attack["warnings"]:
-            line = f"<li><b>{escape(summary['system'])}</b>: {escape(warning['text'])}</li>"
-            found.setdefault(warning["code"], []).append(line)
+    found = warnings_by_code(summaries)
     if not found:
         return "<h3>Warnings</h3><p>None.</p>"
-    parts = [
-        f"<p>⚠ {escape(text[:1].upper() + text[1:])}:</p><ul>{''.join(found[code])}</ul>"
-        for code, text in WARNING_CODES.items()
-        if code in found
-    ]
+    parts = []
+    for code, warned in found.items():
+        lines = [f"<li><b>{escape(system)}</b>: {escape(text)}</li>" for system, text in warned]
+        title = escape(WARNING_CODES[code][:1].upper() + WARNING_CODES[code][1:])
+        parts.append(f"<p>⚠ {title}:</p><ul>{''.join(lines)}</ul>")
     return f'<h3>Warnings</h3>\n<div class="note">{"".join(parts)}</div>'
 
 
@@ -136,11 +133,10 @@ def _figures(summaries: Sequence[Summary], pictures: Mapping[str, Picture]) -> s
             " is chance; a high first bar is identification."
         ),
     }
-    parts = []
-    for name, caption in captions.items():
-        picture = pictures[name]
-        alt = escape(_spoken(name, summaries), quote=True)
-        parts.append(figure_html(picture, alt, caption))
+    parts = [
+        figure_html(pictures[name], escape(_spoken(name, summaries), quote=True), caption)
+        for name, caption in captions.items()
+    ]
     return "<section><h2>Figures</h2>\n" + "\n".join(parts) + "</section>"
 
 
@@ -149,11 +145,9 @@ def _spoken(name: str, summaries: Sequence[Summary]) -> str:
     lines = []
     for summary in summaries:
         metrics = headline(summary)["metrics"]
-        rate = metric_text({**metrics["identification_rate"], "ci95": None})
-        text = f"{summary['system']}: {rate} % identified"
+        text = f"{summary['system']}: {value_text(metrics['identification_rate'])} % identified"
         if name == "privacy_utility":
-            eer = metric_text({**metrics["eer"], "ci95": None})
-            per = metric_text({**summary["utility"]["per"], "ci95": None})
+            eer, per = value_text(metrics["eer"]), value_text(summary["utility"]["per"])
             text += f", EER {eer} %, phone error rate {per} %"
         lines.append(text)
     return "; ".join(lines)
@@ -186,7 +180,7 @@ def _beside(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         " between systems of equal EER, not who is better.</p>\n"
         f"{published_table(summaries)}\n"
         "<p>Published for the DP extractors and not measured in this run:</p>\n"
-        f'<dl class="terms">{_terms(dict(DP_EXTRACTORS))}</dl></section>'
+        f"{terms_html(dict(DP_EXTRACTORS))}</section>"
     )
 
 
@@ -214,11 +208,7 @@ def _method(summaries: Sequence[Summary], corpus: Mapping[str, Any]) -> str:
         "Phone errors": "phone error rate of this run's own recognizer on all released utterances",
     }
     return (
-        f'<section><h2>How this was measured</h2>\n<dl class="terms">{_terms(terms)}</dl></section>\n'
+        f"<section><h2>How this was measured</h2>\n{terms_html(terms)}</section>\n"
         f"<footer>voxveil {__version__}. Every number, with its estimator, stands in"
         " outputs/evaluate/SYSTEM/.</footer>"
     )
-
-
-def _terms(terms: Mapping[str, str]) -> str:
-    return "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms.items())

@@ -1,33 +1,41 @@
-"""Tables of the results page."""
+"""Tables of the results page.
+
+Also the results by sex, and the summed disclosure of all representations.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 from voxveil.metrics.catalogue import METRICS
-from voxveil.results.html import html_table, value_cell
-from voxveil.results.report.published import IDENTIFICATION, VPC2024
+from voxveil.results.html import html_table, small_below, value_cell
+from voxveil.results.report.published import ESTIMATORS, IDENTIFICATION, VPC2024
 from voxveil.results.report.results import Attack, Summary, attacks, headline
 from voxveil.results.report.utility import has_pitch, has_words
 from voxveil.results.wording import (
+    any_concentrated,
     bounds_text,
     concentrated,
     concentrated_text,
     loss_text,
-    metric_text,
     null_envelope,
     number,
     plain_promise,
     total_text,
+    value_text,
+    who_attacks,
 )
 
 __all__ = [
     "conditions_table",
+    "independent_text",
     "measured_table",
     "promise_table",
     "published_table",
+    "sexes_table",
     "worst_table",
 ]
 
@@ -52,7 +60,7 @@ _NOTHING = "if nothing leaks"
 def promise_table(summaries: Sequence[Summary]) -> str:
     """Return the table of privacy losses with their qualifying parameters."""
     rows = []
-    some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
+    some = any_concentrated(summaries)
     for summary in summaries:
         streams, utterance = summary["promise"]["streams"], summary["promise"]["utterance"]
         largest = f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
@@ -66,14 +74,9 @@ def promise_table(summaries: Sequence[Summary]) -> str:
         if bounded or concentrated(utterance):
             meaning += f"<small>By the noise alone, {escape(summary['promise']['passing'])}.</small>"
         rows.append([escape(summary["system"]), *cells, *totals, meaning])
-    header = [
-        "System",
-        "ε of pitch",
-        "ε of content",
-        "ε of an utterance",
-        *(["(ε, δ) of an utterance <small>zCDP</small>"] if some else []),
-        "What it means",
-    ]
+    header = ["System", "ε of pitch", "ε of content", "ε of an utterance", "What it means"]
+    if some:
+        header.insert(-1, "(ε, δ) of an utterance <small>zCDP</small>")
     caption = "Promised by construction, in nat; pure ε-differential privacy"
     return html_table(caption + (", zCDP in a column of its own" if some else ""), header, rows, cards=True)
 
@@ -97,30 +100,22 @@ def _metric_table(
     caption: str, summaries: Sequence[Summary], metrics: Sequence[tuple[str, str]], *, utility: bool
 ) -> str:
     rows = []
-    words = utility and has_words(summaries)
-    pitch = utility and has_pitch(summaries)
-    blank = [""] * (utility + words + pitch)
+    extra = {"per": "Phone errors <small>%</small>"} if utility else {}
+    if utility and has_words(summaries):
+        extra["wer"] = "Word errors <small>%</small>"
+    if utility and has_pitch(summaries):
+        extra["pitch"] = "Pitch correlation"
     for summary, attack in attacks(summaries):
         cells = [value_cell(attack["metrics"][name]) for name, _ in metrics]
-        extra = [value_cell(summary["utility"]["per"])] if utility else []
-        if words:
-            wer = summary["utility"]["wer"]
-            extra.append(value_cell(wer) if wer else "not measured")
-        if pitch:
-            correlation = summary["utility"].get("pitch")
-            extra.append(value_cell(correlation) if correlation else "not measured")
-        rows.append([escape(summary["system"]), _attack(attack), *cells, *extra])
+        found = [summary["utility"].get(key) for key in extra]
+        cells += [value_cell(entry) if entry else "not measured" for entry in found]
+        rows.append([escape(summary["system"]), small_below(who_attacks(attack), _states(attack)), *cells])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
-    rows.append([_NOTHING, "", *nulls, *blank])
+    rows.append([_NOTHING, "", *nulls, *("" for _ in extra)])
     header = ["System", "Attacker <small>enrolment → trials</small>"]
     header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
-    if utility:
-        header.append("Phone errors <small>%</small>")
-    if words:
-        header.append("Word errors <small>%</small>")
-    if pitch:
-        header.append("Pitch correlation")
+    header += extra.values()
     return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
 
 
@@ -132,9 +127,9 @@ def conditions_table(summaries: Sequence[Summary]) -> str:
         rows.append(
             [
                 escape(summary["system"]),
-                escape(f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"),
+                escape(who_attacks(attack)),
                 escape(attack["training"]),
-                _states(attack),
+                escape(_states(attack)),
                 f"{trials['target']} / {trials['nontarget']}",
                 str(trials["speakers"] if trials["speakers"] is not None else "unknown"),
                 f"{attack['inputs']} against {attack['references']}" if attack["references"] else "none",
@@ -157,7 +152,7 @@ def published_table(summaries: Sequence[Summary]) -> str:
     rows: list[tuple[float, list[str]]] = []
     for system in VPC2024:
         found = IDENTIFICATION.get(system.name)
-        cells = [number(x) for x in (system.pav, system.gauss, system.t, system.rank)]
+        cells = [number(system.value(name)) for name in ESTIMATORS]
         rows.append((system.eer, [system.name, "published", number(system.eer, 4), *cells, _rate(found, 40)]))
     for summary in summaries:
         attack = headline(summary)
@@ -165,24 +160,12 @@ def published_table(summaries: Sequence[Summary]) -> str:
             continue
         metrics = attack["metrics"]
         eer = metrics["eer"]["value"]
-        cells = [_plain(metrics[name]) for name, _ in _WORST[1:5]]
+        cells = [escape(value_text(metrics[name])) for name in ESTIMATORS]
         rate = _rate(metrics["identification_rate"]["value"], attack["references"])
-        rows.append(
-            (
-                math.inf if eer is None else eer,
-                [f"{escape(summary['system'])}", "this run", _plain(metrics["eer"], 4), *cells, rate],
-            )
-        )
-    header = (
-        "System",
-        "Source",
-        "EER <small>%</small>",
-        "ε_max PAV <small>nat</small>",
-        "ε_max Gaussians <small>nat</small>",
-        "ε_max t <small>nat</small>",
-        "ε_max rank <small>nat</small>",
-        "Identified <small>%, among N</small>",
-    )
+        row = [escape(summary["system"]), "this run", escape(value_text(metrics["eer"], 4)), *cells, rate]
+        rows.append((math.inf if eer is None else eer, row))
+    worst = [f"ε_max {title} <small>nat</small>" for _, title in ESTIMATORS.values()]
+    header = ["System", "Source", "EER <small>%</small>", *worst, "Identified <small>%, among N</small>"]
     ordered = [cells for _, cells in sorted(rows, key=lambda row: row[0])]
     return html_table("Semi-informed attacks, ordered by EER", header, ordered)
 
@@ -191,14 +174,51 @@ def _rate(value: float | None, references: int | None) -> str:
     return "" if value is None else f"{number(value)} among {references}"
 
 
-def _plain(entry: dict, digits: int = 3) -> str:  # type: ignore[type-arg]
-    return escape(metric_text({**entry, "ci95": None}, digits))
-
-
-def _attack(attack: Attack) -> str:
-    who = f"{attack['attacker']}, {attack['scenario'].replace('_', '-')}"
-    return f"{escape(who)}<small>{_states(attack)}</small>"
-
-
 def _states(attack: Attack) -> str:
-    return escape(f"{attack['enrolment']} → {attack['trial']}")
+    return f"{attack['enrolment']} → {attack['trial']}"
+
+
+_TRIALS = (("same_sex", "EER, same sex"), ("F", "women"), ("M", "men"), ("pooled", "pooled"))
+_NONE = "none"
+
+
+def sexes_table(summaries: Sequence[Summary]) -> str:
+    """Return EER by the sex of trials, ranks within sex, and disclosure of sex; empty where none is known."""
+    rows = []
+    for summary, attack in attacks(summaries):
+        found = attack.get("by_sex")
+        if not found:
+            continue
+        cells = [_cell(found["trials"].get(name), "eer") for name, _ in _TRIALS]
+        ranks = found["ranks"] or {}
+        cells += [_cell(ranks.get(sex), "rank_mean") for sex in ("F", "M")]
+        cells += [_cell(found["sex"], "bits")]
+        rows.append([escape(summary["system"]), escape(who_attacks(attack)), *cells])
+    if not rows:
+        return ""
+    header = ["System", "Attacker"]
+    header += [f"{title} <small>%</small>" for _, title in _TRIALS]
+    header += ["Rank among women <small>bit</small>", "among men <small>bit</small>"]
+    header += ["Sex itself <small>bit, 1 is full</small>"]
+    return html_table("By sex: two sexes are easily told apart, so pooled trials read lower", header, rows)
+
+
+def independent_text(summaries: Sequence[Summary]) -> str:
+    """Return the summed bits of all representations with their assumption; empty where unknown."""
+    lines = [
+        f"<li><b>{escape(summary['system'])}</b>, {escape(scenario.replace('_', '-'))}:"
+        f" {number(found['bits_if_independent'])} bit from {len(found['attackers'])} representations,"
+        f" among {found['references']}</li>"
+        for summary in summaries
+        for scenario, found in (summary.get("independent") or {}).items()
+    ]
+    if not lines:
+        return ""
+    return (
+        "<p>Mean rank disclosure added up over representations, if they were independent (which nobody"
+        f" showed), capped at log2 N:</p><ul>{''.join(lines)}</ul>"
+    )
+
+
+def _cell(part: Mapping[str, Any] | None, name: str) -> str:
+    return _NONE if part is None else value_cell(part[name])

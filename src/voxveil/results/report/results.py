@@ -7,13 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from voxveil.metrics.convergence import convergence_warnings
+from voxveil.metrics.attacked import convergence_warnings
+from voxveil.metrics.evidence import WARNING_CODES
 from voxveil.results.report.shape import SUMMARY, check_shape
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import IncompleteInputError
 
-__all__ = ["Attack", "Summary", "attacks", "headline", "read_summaries", "results_digest", "same_corpus"]
+__all__ = [
+    "Attack",
+    "Summary",
+    "attacks",
+    "headline",
+    "read_summaries",
+    "results_digest",
+    "same_corpus",
+    "warnings_by_code",
+]
 
 #: One system's ``summary.json``.
 Summary = Mapping[str, Any]
@@ -51,6 +61,15 @@ def results_digest(folder: Path, systems: Iterable[str]) -> str:
 def attacks(summaries: Sequence[Summary]) -> list[tuple[Summary, Attack]]:
     """Return every (system, attack), the systems in order."""
     return [(summary, attack) for summary in summaries for attack in summary["attacks"]]
+
+
+def warnings_by_code(summaries: Sequence[Summary]) -> dict[str, list[tuple[str, str]]]:
+    """Return (system, text) of every warning by its code, in the order of ``WARNING_CODES``."""
+    found: dict[str, list[tuple[str, str]]] = {code: [] for code in WARNING_CODES}
+    for summary, attack in attacks(summaries):
+        for warning in attack["warnings"]:
+            found.setdefault(warning["code"], []).append((summary["system"], warning["text"]))
+    return {code: warned for code, warned in found.items() if warned and code in WARNING_CODES}
 
 
 def headline(summary: Summary) -> Attack:

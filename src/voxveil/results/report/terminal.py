@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voxveil.metrics.evidence import WARNING_CODES
-from voxveil.results.report.results import Attack, Summary, attacks
+from voxveil.results.report.results import Attack, Summary, attacks, warnings_by_code
 from voxveil.results.report.utility import utility_lines
 from voxveil.results.wording import (
     EER_NOTE,
     NULL_NOTE,
+    any_concentrated,
     bounds_text,
-    concentrated,
     concentrated_text,
     conditions,
     metric_text,
@@ -40,7 +40,7 @@ def results_table(summaries: Sequence[Summary]) -> str:
     """
     parts = [
         "Promised: epsilon in nat, ∞ = nothing (utterance = largest over the tested utterances)",
-        *align_columns([_promise_header(summaries), *_promised(summaries)], rule=True, indent="  "),
+        *align_columns(_promised(summaries), rule=True, indent="  "),
     ]
     for name in dict.fromkeys(conditions(attack) for _, attack in attacks(summaries)):
         chosen = [(s, a) for s, a in attacks(summaries) if conditions(a) == name]
@@ -54,29 +54,17 @@ def results_table(summaries: Sequence[Summary]) -> str:
 
 
 def _warned(summaries: Sequence[Summary]) -> list[str]:
-    systems: dict[str, list[str]] = {}
-    for summary, attack in attacks(summaries):
-        for warning in attack["warnings"]:
-            systems.setdefault(warning["code"], []).append(summary["system"])
     return [
-        f"  {', '.join(dict.fromkeys(systems[code]))}: {text}"
-        for code, text in WARNING_CODES.items()
-        if code in systems
+        f"  {', '.join(dict.fromkeys(system for system, _ in warned))}: {WARNING_CODES[code]}"
+        for code, warned in warnings_by_code(summaries).items()
     ]
 
 
-def _promise_header(summaries: Sequence[Summary]) -> tuple[str, ...]:
-    pure = ("system", "pitch, per utterance", "content, per vector", "utterance")
-    return (*pure, "zCDP: (ε, δ) of an utterance") if _concentrated(summaries) else pure
-
-
-def _concentrated(summaries: Sequence[Summary]) -> bool:
-    return any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
-
-
 def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
-    rows = []
-    some = _concentrated(summaries)
+    """Return the rows of the table of privacy losses, its header first."""
+    some = any_concentrated(summaries)
+    pure = ("system", "pitch, per utterance", "content, per vector", "utterance")
+    rows: list[tuple[str, ...]] = [(*pure, "zCDP: (ε, δ) of an utterance") if some else pure]
     for summary in summaries:
         streams = summary["promise"]["streams"]
         cells = [pure_text(streams[name]) if name in streams else "-" for name in ("pitch", "content")]

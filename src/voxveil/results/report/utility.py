@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
-from voxveil.results.html import html_table, value_cell
+from voxveil.results.html import html_table, terms_html, value_cell
 from voxveil.results.report.results import Summary
 from voxveil.results.wording import metric_text, number
 
@@ -48,11 +49,9 @@ def utility_lines(summaries: Sequence[Summary]) -> list[str]:
 def utility_section(summaries: Sequence[Summary]) -> str:
     """Return the section of the page."""
     opening = "<section><h2>Is it understood?</h2>\n"
-    verdicts = "".join(
-        f"<dt>{escape(summary['system'])}</dt><dd>{escape(verdict(summary))}</dd>" for summary in summaries
-    )
+    verdicts = terms_html({summary["system"]: verdict(summary) for summary in summaries})
     if not has_words(summaries):
-        return f'{opening}<dl class="terms">{verdicts}</dl></section>'
+        return f"{opening}{verdicts}</section>"
     first = next(summary["utility"]["wer"] for summary in summaries if summary["utility"]["wer"])
     rule = (
         f"{first['judged']['rule']}, judged on {', '.join(first['judged']['subsets']) or 'all speech'}."
@@ -60,10 +59,8 @@ def utility_section(summaries: Sequence[Summary]) -> str:
         f" Normalization: {first['normalisation']}. Where a transcript was made by machine, the absolute"
         " rate means little; differences between systems do."
     )
-    return (
-        f'{opening}<dl class="terms">{verdicts}</dl>\n<p>{escape(rule[:1].upper() + rule[1:])}</p>\n'
-        f"{_by_subset(summaries)}</section>"
-    )
+    rule = escape(rule[:1].upper() + rule[1:])
+    return f"{opening}{verdicts}\n<p>{rule}</p>\n{_by_subset(summaries)}</section>"
 
 
 def _by_subset(summaries: Sequence[Summary]) -> str:
@@ -72,32 +69,14 @@ def _by_subset(summaries: Sequence[Summary]) -> str:
         wer = summary["utility"]["wer"]
         if wer is None:
             continue
+        system, judged = escape(summary["system"]), wer["judged"]
         for name, rate in wer["subsets"].items():
-            cells = [
-                escape(name or "all"),
-                escape(rate["transcripts"]),
-                value_cell(rate),
-                f"{rate['utterances']} of {rate['speakers']} speakers",
-                str(rate["reference"]),
-            ]
-            rows.append([escape(summary["system"]), *cells])
-        judged = wer["judged"]
-        rows.append(
-            [
-                escape(summary["system"]),
-                "judged",
-                "permuted",
-                number(judged["permuted"]),
-                f"{judged['utterances']} of {judged['speakers']} speakers",
-                "",
-            ]
-        )
-    header = (
-        "System",
-        "Subset",
-        "Transcripts",
-        "Word errors <small>%</small>",
-        "Utterances",
-        "Words",
-    )
+            kind = [escape(name or "all"), escape(rate["transcripts"])]
+            rows.append([system, *kind, value_cell(rate), _counted(rate), str(rate["reference"])])
+        rows.append([system, "judged", "permuted", number(judged["permuted"]), _counted(judged), ""])
+    header = ("System", "Subset", "Transcripts", "Word errors <small>%</small>", "Utterances", "Words")
     return html_table("Word errors by subset, with 95 % intervals over speakers", header, rows)
+
+
+def _counted(rate: Mapping[str, Any]) -> str:
+    return f"{rate['utterances']} of {rate['speakers']} speakers"

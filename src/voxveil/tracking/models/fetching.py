@@ -15,11 +15,11 @@ from voxveil.anonymize.recordings import bundle_folder
 from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.done import DONE, file_sha256
 from voxveil.runtime.dvc_experiments import fetch_outputs
-from voxveil.runtime.errors import IncompleteInputError, InputError, MissingExtraError
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_fault
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, parse_place
+from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_faults
+from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
 
-__all__ = ["cache_root", "locate_model"]
+__all__ = ["locate_model"]
 
 
 def cache_root() -> Path:
@@ -40,13 +40,13 @@ def locate_model(text: str, system: str | None = None) -> Path:
         InputError: There is no such model, or it cannot be reached.
         IncompleteInputError: A file is missing or differs from its checksum.
     """
-    address = parse_place(text)
+    address = parse_address(text)
     if address is None:
         return bundle_folder(Path(text), system)
-    if isinstance(address, RegistryPlace):
+    if isinstance(address, RegistryAddress):
         pointer = _resolve(address)
         if system not in (None, pointer.system):
-            raise InputError(f"--system {system}: {address} holds {pointer.system}")
+            raise InputError(f"--system must be {pointer.system}, as {address} holds it, got {system}")
         return _cached(pointer.digest, lambda folder: _fetch(pointer, folder))
     found, sums = _s3_bundle(address, system)
     digest = hashlib.sha256(sums).hexdigest()
@@ -80,13 +80,13 @@ def _cached(digest: str, fetch: Callable[[Path], None]) -> Path:
 
 def _checked(folder: Path, digest: str) -> Path:
     if not (folder / SUMS).is_file() or file_sha256(folder / SUMS) != digest:
-        raise IncompleteInputError(f"{folder / SUMS}: is not the registered one (SHA-256 differs)")
+        raise IncompleteInputError(f"{folder / SUMS}: differs from the registered file (SHA-256)")
     read_bundle(folder)
     return folder
 
 
 def _fetch(pointer: Pointer, folder: Path) -> None:
-    if isinstance(pointer.address, DVCPlace):
+    if isinstance(pointer.address, DVCAddress):
         _from_dvc(pointer.address, folder)
         found = file_sha256(folder / SUMS) if (folder / SUMS).is_file() else "nothing"
     else:
@@ -96,7 +96,7 @@ def _fetch(pointer: Pointer, folder: Path) -> None:
             _from_s3(pointer.address, sums, folder)
     if found != pointer.digest:
         raise IncompleteInputError(
-            f"{pointer.address}/{SUMS}: is not the registered one (SHA-256 {found[:12]}, must be"
+            f"{pointer.address}/{SUMS}: differs from the registered file (SHA-256 {found[:12]}, must be"
             f" {pointer.digest[:12]}); the bytes were replaced"
         )
 
@@ -111,7 +111,7 @@ def _from_s3(address: S3Uri, sums: bytes, folder: Path) -> None:
     write_bytes(folder / SUMS, sums)
 
 
-def _from_dvc(address: DVCPlace, folder: Path) -> None:
+def _from_dvc(address: DVCAddress, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         try:
             fetch_outputs(address.repository, address.commit, Path(scratch), (address.path,))
@@ -156,17 +156,16 @@ def _systems(address: S3Uri, client: Any) -> list[str]:
 
 
 def _get(address: S3Uri, name: str, client: Any) -> bytes:
-    try:
-        return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
-    except MissingExtraError:
-        raise
-    except Exception as error:
-        if s3_error_code(error) in ("NoSuchKey", "404"):
-            raise IncompleteInputError(f"{address}/{name}: missing") from None
-        raise InputError(s3_fault(f"{address}/{name}", "read", error)) from None
+    with s3_faults(f"{address}/{name}", "read"):
+        try:
+            return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
+        except Exception as error:
+            if s3_error_code(error) in ("NoSuchKey", "404"):
+                raise IncompleteInputError(f"{address}/{name}: missing") from None
+            raise
 
 
-def _resolve(address: RegistryPlace) -> Pointer:
+def _resolve(address: RegistryAddress) -> Pointer:
     """Return the pointer of a registered version, held against its checksums in the registry."""
     from voxveil.tracking.models.registering import read_pointer
     from voxveil.tracking.store import resolve_store

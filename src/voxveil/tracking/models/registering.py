@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,28 @@ from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.runtime.s3 import S3Uri
-from voxveil.tracking.client import Tracker, common_tags, connect
+from voxveil.tracking.client import Tracker, call_or_none, common_tags, connect, connect_to_read
 from voxveil.tracking.mlflow_names import PREFIX
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace
-from voxveil.tracking.reading import connect_to_read
+from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress
 from voxveil.tracking.store import Store
 
-__all__ = ["model_tags", "read_pointer", "register_model"]
+__all__ = [
+    "Version",
+    "find_alias",
+    "model_tags",
+    "move_alias",
+    "read_pointer",
+    "register_model",
+    "tag_version",
+]
 
 _ARTIFACTS = "model"
 _POINTER = "pointer.json"
 
 
-def register_model(folder: Path, name: str, address: S3Uri | DVCPlace, store: Store, alias: str = "") -> str:
+def register_model(
+    folder: Path, name: str, address: S3Uri | DVCAddress, store: Store, alias: str = ""
+) -> str:
     """Register the bundle in ``folder`` and return the version.
 
     Args:
@@ -72,7 +82,7 @@ def model_tags(bundle: Bundle) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}
 
 
-def read_pointer(address: RegistryPlace, store: Store) -> Pointer:
+def read_pointer(address: RegistryAddress, store: Store) -> Pointer:
     """Return the pointer of a version; its artifacts must agree with its tags.
 
     Raises:
@@ -105,18 +115,14 @@ def read_pointer(address: RegistryPlace, store: Store) -> Pointer:
     return pointer
 
 
-def _version(tracker: Tracker, address: RegistryPlace) -> Any:
-    from mlflow.exceptions import MlflowException
-
+def _version(tracker: Tracker, address: RegistryAddress) -> Any:
     with tracker.burst() as client:
-        try:
-            if address.alias:
-                return client.get_model_version_by_alias(address.name, address.alias)
-            return client.get_model_version(address.name, address.version)
-        except MlflowException as error:
-            if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
-                raise
-            raise InputError(f"{address}: no such model, alias or version at {tracker.store.shown}") from None
+        find = client.get_model_version_by_alias if address.alias else client.get_model_version
+        codes = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+        version = call_or_none(find, address.name, address.alias or address.version, codes=codes)
+    if version is None:
+        raise InputError(f"{address}: no such model, alias or version at {tracker.store.shown}")
+    return version
 
 
 def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
@@ -130,15 +136,9 @@ def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
 def _make_version(
     tracker: Tracker, name: str, folder: Path, pointer: Pointer, tags: Mapping[str, str]
 ) -> str:
-    from mlflow.exceptions import MlflowException
-
     full = {f"{PREFIX}{key}": value for key, value in tags.items()}
     with tracker.burst() as client, tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
-        try:
-            client.create_registered_model(name)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
+        call_or_none(client.create_registered_model, name, codes=("RESOURCE_ALREADY_EXISTS",))
         write_json(Path(scratch) / _POINTER, pointer.to_json())
         run = client.create_run(
             tracker.experiment_id,
@@ -187,8 +187,50 @@ def _require_name(name: str, alias: str) -> None:
             or text != text.strip()
             or (option == "--name" and not text)
         ):
-            raise InputError(f"{option} {text!r}: letters, digits and _.- only")
+            raise InputError(f"{option} must be a name without / @ : quotes or outer blanks, got {text!r}")
 
 
 def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a registered model.
+
+    Attributes:
+        number: As MLflow counts them.
+        tags: Tags of ours, without their prefix.
+    """
+
+    number: str
+    tags: Mapping[str, str]
+
+
+def find_alias(name: str, alias: str, store: Store) -> Version | None:
+    """Return the version with an alias; None if no version has it or the model does not exist.
+
+    Raises:
+        TrackingError: The store is away or refuses; that is not "nobody".
+    """
+    with connect(store).burst() as client:
+        model = call_or_none(client.get_registered_model, name)
+        if model is None or alias not in model.aliases:
+            return None
+        version = client.get_model_version_by_alias(name, alias)
+    tags = {key.removeprefix(PREFIX): value for key, value in version.tags.items() if key.startswith(PREFIX)}
+    return Version(str(version.version), tags)
+
+
+def tag_version(name: str, version: str, tags: Mapping[str, str], store: Store) -> None:
+    """Set tags (without prefix) of a version; empty values are left out."""
+    with connect(store).burst() as client:
+        for key, value in tags.items():
+            if value:
+                client.set_model_version_tag(name, version, f"{PREFIX}{key}", value)
+
+
+def move_alias(name: str, alias: str, version: str, store: Store) -> None:
+    """Move an alias to a version, away from the one that had it."""
+    with connect(store).burst() as client:
+        client.set_registered_model_alias(name, alias, version)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
 from voxveil.runtime.done import file_sha256
-from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.git import ask_git
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_endpoint
-from voxveil.tracking.models.places import DVCPlace
-from voxveil.tracking.store import warn
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults
+from voxveil.tracking.models.addresses import DVCAddress
+from voxveil.tracking.store import warn, without_credentials
 
 __all__ = ["dvc_address", "upload"]
 
@@ -25,20 +24,14 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
     read_bundle(folder)
     sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
     address = prefix.below(file_sha256(folder / SUMS))
-    try:
+    with s3_faults(address, "written"):
         client = s3_client()
         for name in (*sums, SUMS):
             client.put_object(Bucket=address.bucket, Key=address.key(name), Body=(folder / name).read_bytes())
-    except MissingExtraError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        where = f" at {s3_endpoint()}" if s3_endpoint() else ""
-        raise InputError(f"{address}{where}: cannot be written ({reason})") from None
     return address
 
 
-def dvc_address(folder: Path) -> DVCPlace:
+def dvc_address(folder: Path) -> DVCAddress:
     """Return the address of a bundle that DVC tracks, at the checked-out commit.
 
     The repository is the remote ``origin``, or this checkout where there is none: others cannot fetch from
@@ -59,31 +52,23 @@ def dvc_address(folder: Path) -> DVCPlace:
         raise InputError(
             f"{folder}: is not what commit {commit[:12]} holds (commit dvc.lock, 'dvc push'); or {hint}"
         )
-    origin = _without_credentials(ask_git(folder, "remote", "get-url", "origin").line)
+    origin = ask_git(folder, "remote", "get-url", "origin").line
+    if origin.startswith(("http://", "https://")):
+        origin = without_credentials(origin)
     if origin and not ask_git(folder, "branch", "--remotes", "--contains", commit, "--list", "origin/*").line:
         warn(
             f"commit {commit[:12]} is on no branch of {origin}: until 'git push' and 'dvc push' nobody else"
             " can fetch this model"
         )
-    return DVCPlace(origin or top, commit, path)
+    return DVCAddress(origin or top, commit, path)
 
 
 def _committed(root: Path, commit: str, path: str) -> bytes | None:
+    open_files = import_extra("dvc.api", "data").DVCFileSystem
+    from dvc.exceptions import DvcException
+
     try:
-        from dvc.api import DVCFileSystem
-        from dvc.exceptions import DvcException
-    except ImportError:
-        raise MissingExtraError("dvc", "data") from None
-    try:
-        with DVCFileSystem(str(root), rev=commit).open(f"{path}/{SUMS}", "rb") as handle:
+        with open_files(str(root), rev=commit).open(f"{path}/{SUMS}", "rb") as handle:
             return bytes(handle.read())
     except (DvcException, OSError):
         return None
-
-
-def _without_credentials(address: str) -> str:
-    """Return the address of a remote without the user and password that https:// may carry."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
-        return address
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

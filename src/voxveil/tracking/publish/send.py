@@ -17,13 +17,12 @@ from typing import Any
 from voxveil.results.report.results import results_digest
 from voxveil.runtime.atomic import read_json
 from voxveil.tracking.client import Tracker, common_tags, connect
-from voxveil.tracking.mlflow_names import PREFIX, short
+from voxveil.tracking.mlflow_names import PREFIX, mlflow_name, short
 from voxveil.tracking.publish.describe import link_line
-from voxveil.tracking.publish.link import link_training
 from voxveil.tracking.publish.plan import Plan, parent_plan
 from voxveil.tracking.store import Store, resolve_store
 
-__all__ = ["publish", "run_key"]
+__all__ = ["publish", "run_key", "used_by"]
 
 _ATTEMPTS = 5
 
@@ -196,3 +195,35 @@ def _supersede(tracker: Tracker, plan: Plan, run_id: str) -> None:
         for run in runs:
             if run.info.run_id != run_id:
                 client.set_tag(run.info.run_id, f"{PREFIX}superseded_by", run_id)
+
+
+def used_by(run_id: str) -> str:
+    """Return the tag, without prefix, that a training run carries for each results run."""
+    return f"used_by.{run_id}"
+
+
+def link_training(tracker: Tracker, parent: str, key: str, fingerprints: Mapping[str, str]) -> int:
+    """Link every training run that can be found and return their number; existing links stay.
+
+    Args:
+        tracker: Where.
+        parent: The results run.
+        key: Its run key.
+        fingerprints: Fingerprint by training, e.g. ``train_pitch.dp``.
+    """
+    found = {}
+    with tracker.burst() as client:
+        for name, fingerprint in sorted(fingerprints.items()):
+            runs = tracker.find(fingerprint=fingerprint)
+            if runs:
+                found[mlflow_name(f"{PREFIX}training.{name}")] = runs[0]
+        parent_tags = client.get_run(parent).data.tags
+        for tag, run in found.items():
+            run_id = run.info.run_id
+            if parent_tags.get(tag) != run_id:
+                client.set_tag(parent, tag, run_id)
+            if f"{PREFIX}{used_by(parent)}" not in run.data.tags:
+                client.set_tag(run_id, f"{PREFIX}{used_by(parent)}", key)
+            if "mlflow.parentRunId" not in run.data.tags:
+                client.set_tag(run_id, "mlflow.parentRunId", parent)
+    return len(found)

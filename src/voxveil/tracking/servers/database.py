@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from voxveil.tracking.client import quiet_mlflow
 from voxveil.tracking.servers.settings import AUTH_SCHEMA, ServerSettings, StackError
 
 __all__ = ["prepare_database"]
@@ -34,9 +34,7 @@ def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patienc
     Raises:
         StackError: The database is away, older without ``upgrade``, or newer.
     """
-    # Alembic and MLflow narrate the set-up.
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    quiet_mlflow()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from mlflow.server.auth.db import utils as auth
@@ -44,31 +42,30 @@ def prepare_database(settings: ServerSettings, *, upgrade: bool = False, patienc
     from mlflow.store.db import utils as store
     from sqlalchemy import create_engine, text
 
-    # Its import sets the level anew.
-    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    quiet_mlflow()
     with _locked(settings, patience) as connection:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {AUTH_SCHEMA}"))
         connection.commit()
         engine, users = create_engine(settings.database), create_engine(settings.auth_database)
         try:
-            found = _state(store._get_schema_version, engine), _auth_version(users)
-            heads = store._get_latest_schema_revision(), _auth_head(auth, settings.auth_database)
+            configs = {
+                "tracking": store._get_alembic_config(settings.database),
+                "auth": auth._get_alembic_config(settings.auth_database),
+            }
+            found = {"tracking": store._get_schema_version(engine), "auth": _auth_version(users)}
+            heads = {"tracking": store._get_latest_schema_revision(), "auth": _head(configs["auth"])}
             empty = store._is_empty_database(engine)
-            behind = [
-                part
-                for part, have, want in zip(("tracking", "auth"), found, heads, strict=True)
-                if have is not None and have != want
-            ]
+            behind = [part for part, version in found.items() if version not in (None, heads[part])]
             if behind and not upgrade:
                 raise StackError(_outdated(behind, found, heads))
-            if not empty and found[0] is None:
+            if not empty and found["tracking"] is None:
                 raise StackError(
                     "the database holds tables that are not MLflow's; give MLflow a database of its own"
                 )
-            _require_known(behind, store, auth, settings, found)
-            if empty or found[0] != heads[0]:
+            _require_known({part: (configs[part], found[part]) for part in behind})
+            if empty or found["tracking"] != heads["tracking"]:
                 mlflow_upgrade.callback(settings.database)
-            if found[1] != heads[1]:
+            if found["auth"] != heads["auth"]:
                 auth.migrate(users, "head")
         finally:
             engine.dispose()
@@ -108,39 +105,31 @@ def _locked(settings: ServerSettings, patience: float) -> Iterator[Any]:
         engine.dispose()
 
 
-def _state(read: Any, engine: Any) -> str | None:
-    version = read(engine)
-    return None if version is None else str(version)
-
-
 def _auth_version(engine: Any) -> str | None:
     from alembic.migration import MigrationContext
 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": "alembic_version_auth"})
-        version = context.get_current_revision()
-    return None if version is None else str(version)
+        version: str | None = context.get_current_revision()
+    return version
 
 
-def _auth_head(auth: Any, url: str) -> str:
+def _head(config: Any) -> str | None:
     from alembic.script import ScriptDirectory
 
-    return str(ScriptDirectory.from_config(auth._get_alembic_config(url)).get_current_head())
+    return ScriptDirectory.from_config(config).get_current_head()
 
 
-def _require_known(
-    behind: list[str], store: Any, auth: Any, settings: ServerSettings, found: tuple[str | None, str | None]
-) -> None:
-    """Raise an error for a schema revision unknown to this MLflow, which is older than the database."""
+def _require_known(behind: Mapping[str, tuple[Any, str | None]]) -> None:
+    """Raise an error for a schema revision unknown to this MLflow, which is older than the database.
+
+    Args:
+        behind: Alembic's configuration and the revision of each part that is not this MLflow's.
+    """
     from alembic.script import ScriptDirectory
     from alembic.util.exc import CommandError
 
-    configs = {
-        "tracking": (store._get_alembic_config(settings.database), found[0]),
-        "auth": (auth._get_alembic_config(settings.auth_database), found[1]),
-    }
-    for part in behind:
-        config, revision = configs[part]
+    for part, (config, revision) in behind.items():
         try:
             ScriptDirectory.from_config(config).get_revision(str(revision))
         except CommandError:
@@ -150,11 +139,8 @@ def _require_known(
             ) from None
 
 
-def _outdated(behind: list[str], found: tuple[str | None, str | None], heads: tuple[str, str]) -> str:
-    parts = ("tracking", "auth")
-    shown = ", ".join(
-        f"{part} {found[parts.index(part)]}, needs {heads[parts.index(part)]}" for part in behind
-    )
+def _outdated(behind: Sequence[str], found: Mapping[str, str | None], heads: Mapping[str, str | None]) -> str:
+    shown = ", ".join(f"{part} {found[part]}, needs {heads[part]}" for part in behind)
     return (
         f"the database's schema is not this server's ({shown}). Make a backup (pg_dump), then run once:"
         " voxveil stack migrate --upgrade"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.atomic import file_lock, read_json, write_json
 from voxveil.tracking.servers.database import prepare_database
 from voxveil.tracking.servers.postgres import Postgres
 from voxveil.tracking.servers.processes import Daemon, free_port, wait_until
@@ -156,7 +154,7 @@ class Stack:
             StackError: A part is not installed, does not start, or its port is taken by another program.
         """
         states = {}
-        with self._locked():
+        with file_lock(self.folder / "lock"):
             for part in (self.postgres, self.s3, self.mlflow):
                 if only and part.name not in only:
                     continue
@@ -176,7 +174,7 @@ class Stack:
         Args:
             seconds: How long a server may take before it is killed.
         """
-        with self._locked():
+        with file_lock(self.folder / "lock"):
             states = [part.stop(seconds) for part in (self.mlflow, self.s3)] + [self.postgres.stop()]
         names = (self.mlflow.name, self.s3.name, self.postgres.name)
         return {
@@ -220,12 +218,6 @@ class Stack:
             raise StackError(f"{path}: others can read it; chmod 600 it, and change the passwords in it")
         content = read_json(path)
         return {name: str(content[name]) for name in _SECRETS}
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with (self.folder / "lock").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
 
 
 def _require_free(name: str, port: int, patience: float = 5.0) -> None:

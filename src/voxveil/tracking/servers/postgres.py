@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from voxveil.tracking.servers.server import write_private
 from voxveil.tracking.servers.settings import StackError
 
 __all__ = ["Postgres"]
@@ -90,9 +91,7 @@ class Postgres:
         # A set-up that was killed leaves a folder that initdb refuses.
         shutil.rmtree(self._data, ignore_errors=True)
         secret = self.folder / "password"
-        descriptor = os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(self._password)
+        write_private(secret, self._password)
         self._hand_over(secret)
         try:
             done = self._run(

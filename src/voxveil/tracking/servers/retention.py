@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import os
 import re
 
 from voxveil.runtime.errors import InputError
+from voxveil.tracking.client import quiet_mlflow
 from voxveil.tracking.servers.settings import ServerSettings, StackError
 
-__all__ = ["OLDER_THAN", "collect_deleted"]
+__all__ = ["collect_deleted"]
 
-#: How long a deleted run can be restored unless told otherwise.
-OLDER_THAN = "30d"
 
 _AGE = re.compile(r"(\d+d)?(\d+h)?(\d+m)?(\d+s)?\Z")
 _RUN = re.compile(r"[0-9a-f]{32}\Z")
@@ -52,8 +50,7 @@ def collect_deleted(
         MLFLOW_TRACKING_PASSWORD=password,
         MLFLOW_DISABLE_TELEMETRY="true",
     )
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    quiet_mlflow()
     from mlflow.cli import gc
 
     arguments = ["--backend-store-uri", settings.database, "--tracking-uri", address]

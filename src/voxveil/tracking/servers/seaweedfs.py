@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from voxveil.runtime.s3 import s3_client
 from voxveil.tracking.servers.processes import Daemon, wait_until
 from voxveil.tracking.servers.server import write_private
 from voxveil.tracking.servers.settings import StackError
@@ -70,17 +71,8 @@ class SeaweedFS:
 
     def client(self) -> Any:
         """Return a boto3 client."""
-        import boto3
-        from botocore.config import Config
-
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id=self._key,
-            aws_secret_access_key=self._secret,
-            region_name="us-east-1",
-            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}, connect_timeout=2),
-        )
+        keys = self._key, self._secret, ""
+        return s3_client(endpoint=self.endpoint, region="us-east-1", keys=keys, connect_timeout=2, attempts=1)
 
     def running(self) -> bool:
         """Return whether the process runs."""

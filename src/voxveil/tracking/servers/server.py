@@ -13,10 +13,10 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from voxveil.runtime.s3 import S3Uri, s3_reason, s3_status
+from voxveil.runtime.s3 import S3Uri, s3_client, s3_reason, s3_status
 from voxveil.tracking.servers.settings import ServerSettings, StackError, setting
 
-__all__ = ["PasswordError", "prepare_bucket", "probe", "server_command", "server_environment", "serve"]
+__all__ = ["PasswordError", "probe", "server_command", "server_environment", "serve"]
 
 
 class PasswordError(StackError):
@@ -97,25 +97,13 @@ def prepare_bucket(settings: ServerSettings, environ: Mapping[str, str], patienc
     Raises:
         StackError: The store is away or refuses.
     """
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
     bucket = S3Uri.parse(settings.artifacts, whole_bucket=True).bucket
     endpoint = environ.get("MLFLOW_S3_ENDPOINT_URL") or environ.get("AWS_ENDPOINT_URL")
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint or None,
-        aws_access_key_id=setting(environ, "AWS_ACCESS_KEY_ID"),
-        aws_secret_access_key=setting(environ, "AWS_SECRET_ACCESS_KEY"),
-        region_name=environ.get("AWS_DEFAULT_REGION") or environ.get("AWS_REGION") or "us-east-1",
-        config=Config(
-            s3={"addressing_style": "path"} if endpoint else {},
-            retries={"max_attempts": 1},
-            connect_timeout=5,
-            read_timeout=20,
-        ),
-    )
+    keys = setting(environ, "AWS_ACCESS_KEY_ID"), setting(environ, "AWS_SECRET_ACCESS_KEY"), ""
+    region = environ.get("AWS_DEFAULT_REGION") or environ.get("AWS_REGION") or ""
+    client = s3_client(endpoint=endpoint or "", region=region, keys=keys, read_timeout=20, attempts=1)
     until = time.monotonic() + patience
     while True:
         try:
@@ -170,4 +158,4 @@ def probe(address: str, user: str, password: str, *, timeout: float = 5.0) -> No
         raise refusal(f"MLflow at {address}: refuses user {user} (status {error.code})") from None
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise StackError(f"MLflow at {address}: is away ({reason})") from None
+        raise StackError(f"MLflow at {address}: cannot be reached ({reason})") from None

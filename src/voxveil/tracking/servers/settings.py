@@ -71,7 +71,9 @@ class ServerSettings:
             )
         letters = re.sub("[^a-z]", "", self.admin_password.lower())
         if _KNOWN.match(letters) or self.admin_password.lower() == self.admin.lower():
-            raise StackError("MLFLOW_AUTH_ADMIN_PASSWORD: is a password out of a manual; choose a random one")
+            raise StackError(
+                "MLFLOW_AUTH_ADMIN_PASSWORD: is a password that manuals show; choose a random one"
+            )
         if len(self.secret_key) < _SHORTEST_KEY:
             raise StackError(
                 f"MLFLOW_FLASK_SERVER_SECRET_KEY: must have {_SHORTEST_KEY} characters or more,"

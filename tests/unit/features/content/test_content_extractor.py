@@ -16,8 +16,8 @@ from voxveil.features.content.extractor import ContentExtractor
 from voxveil.features.content.model import ContentModel, ContentSize
 from voxveil.privacy import PublicNoise, Released, SystemNoise, content_mechanism
 from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 pytestmark = pytest.mark.torch
 PHONES = ("SIL", "A", "B")

@@ -106,9 +106,8 @@ def test_codes_learn_to_name_phones_and_decode_through_their_noise() -> None:
             layers=2,
             steps=60,
             chunk_frames=60,
-            variants={"v": variant},
         )
-        return train_content(made, PHONES, range(len(PHONES)), params, "v", 3)
+        return train_content(made, PHONES, range(len(PHONES)), params, variant, "v", 3)
 
     found = {}
     for epsilon, every in ((8.0, 1), (8.0, 3), (0.1, 1)):

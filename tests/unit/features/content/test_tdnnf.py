@@ -12,8 +12,14 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.features.content.model import ContentModel, ContentSize, norm1_torch
-from voxveil.features.content.tdnnf import FactorizedLayer, constrain, orthogonality_error
+from voxveil.features.content.model import (
+    ContentModel,
+    ContentSize,
+    FactorizedLayer,
+    constrain,
+    norm1_torch,
+    orthogonality_error,
+)
 from voxveil.privacy import norm1
 from voxveil.training.loop import seeded
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from voxveil.audio.mel import log_mel
-from voxveil.features.content.warping import warp_bands
+from voxveil.features.content.train import warp_bands
 
 pytestmark = pytest.mark.torch
 

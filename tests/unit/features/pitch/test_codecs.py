@@ -14,15 +14,14 @@ from hypothesis.extra import numpy as some
 torch = pytest.importorskip("torch")
 
 from voxveil.config.features import PitchVariant, TrainPitchParams
-from voxveil.features.pitch.codecs import ContourCodec
-from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.extractor import ContourCodec, PitchExtractor
 from voxveil.features.pitch.scale import hz_to_unit
 from voxveil.features.pitch.train import PitchUtterance, correlation, train_pitch
 from voxveil.privacy import LaplaceBall, PublicNoise, SystemNoise
 from voxveil.privacy.ball import BALL_BITS
 from voxveil.privacy.discrete import to_grid
 from voxveil.runtime.errors import InputError, PrivacyError
-from voxveil.training.outputs import write_trained
+from voxveil.training.checkpoint import write_trained
 
 pytestmark = pytest.mark.torch
 
@@ -39,8 +38,8 @@ def f0_of(frames: int, key: int) -> np.ndarray:
 
 
 def trained(mechanism: str, epsilon: float, **more: int) -> PitchExtractor:
-    params = TrainPitchParams(**more, variants={"v": PitchVariant(mechanism, epsilon)})
-    return train_pitch(utterances(), params, "v", 1).extractor
+    params = TrainPitchParams(**more)
+    return train_pitch(utterances(), params, PitchVariant(mechanism, epsilon), "v", 1).extractor
 
 
 def utterances() -> list[PitchUtterance]:
@@ -117,8 +116,7 @@ def test_the_naive_baseline_costs_what_the_cube_of_one_channel_does() -> None:
 
 @pytest.mark.parametrize("mechanism", ["contour", "naive"])
 def test_stored_and_loaded_it_releases_the_same(mechanism: str, tmp_path: Path) -> None:
-    params = TrainPitchParams(variants={"v": PitchVariant(mechanism, 30.0)})
-    made = train_pitch(utterances(), params, "v", 1)
+    made = train_pitch(utterances(), TrainPitchParams(), PitchVariant(mechanism, 30.0), "v", 1)
     write_trained(tmp_path, made.model, made.description, [{"step": 0, "loss": 0.0}], {})
     loaded = PitchExtractor.load(tmp_path)
     for frames in (3, 90):

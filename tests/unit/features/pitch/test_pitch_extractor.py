@@ -13,14 +13,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from voxveil.config.features import PitchVariant
-from voxveil.features.pitch.codecs import AutoencoderCodec
-from voxveil.features.pitch.extractor import PitchExtractor
+from voxveil.features.pitch.extractor import AutoencoderCodec, PitchExtractor
 from voxveil.features.pitch.model import PitchAutoencoder
 from voxveil.features.pitch.scale import hz_to_unit
 from voxveil.privacy import PublicNoise, Released, SystemNoise, pitch_mechanism
 from voxveil.runtime.errors import InputError, VoxveilError
+from voxveil.training.checkpoint import write_trained
 from voxveil.training.loop import seeded
-from voxveil.training.outputs import write_trained
 
 pytestmark = pytest.mark.torch
 CHANNELS = 4

@@ -24,9 +24,9 @@ def made(key: int) -> PitchUtterance:
     return PitchUtterance(f"u{key}", f"s{key % 4}", (f0 * voiced).astype(np.float32))
 
 
-def params(epsilon: float, **more: float) -> TrainPitchParams:
+def params(epsilon: float, **more: float) -> tuple[TrainPitchParams, PitchVariant]:
     chosen = {"steps": 50, "batch": 8, "channels": 8, **more}
-    return TrainPitchParams(**chosen, variants={"dp": PitchVariant("laplace", epsilon)})
+    return TrainPitchParams(**chosen), PitchVariant("laplace", epsilon)
 
 
 UTTERANCES = [made(key) for key in range(24)]
@@ -34,7 +34,7 @@ UNSEEN = [made(key) for key in range(100, 112)]
 
 
 def mean_correlation(epsilon: float) -> float:
-    extractor = train_pitch(UTTERANCES, params(epsilon), "dp", 3).extractor
+    extractor = train_pitch(UTTERANCES, *params(epsilon), "dp", 3).extractor
     values = [correlation(extractor.release(u.f0, PublicNoise(1, u.id)).value, u.f0) for u in UNSEEN]
     return float(np.mean([value for value in values if value is not None]))
 
@@ -65,7 +65,7 @@ def test_training_noise_is_per_utterance_and_step_whatever_the_batch(
             return super().laplace(shape, scale)
 
     monkeypatch.setattr(training, "PublicNoise", Watched)
-    train_pitch(UTTERANCES, params(5.0, steps=3, batch=batch), "dp", 3)
+    train_pitch(UTTERANCES, *params(5.0, steps=3, batch=batch), "dp", 3)
     frames = {u.id: len(u.f0) for u in UTTERANCES}
     steps = [keys for keys in drawn if keys[3] != "affine"]
     assert len(steps) == 3 * batch
@@ -76,8 +76,8 @@ def test_training_noise_is_per_utterance_and_step_whatever_the_batch(
 
 
 def test_equal_seeds_train_equal_models() -> None:
-    first, second = (train_pitch(UTTERANCES, params(100.0, steps=5), "dp", 3) for _ in range(2))
-    other = train_pitch(UTTERANCES, params(100.0, steps=5), "dp", 4)
+    first, second = (train_pitch(UTTERANCES, *params(100.0, steps=5), "dp", 3) for _ in range(2))
+    other = train_pitch(UTTERANCES, *params(100.0, steps=5), "dp", 4)
     states = [{k: v.clone() for k, v in t.model.state_dict().items()} for t in (first, second, other)]
     assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
     assert any(not torch.equal(states[0][k], states[2][k]) for k in states[0])
@@ -93,7 +93,7 @@ def test_the_affine_map_is_least_squares() -> None:
 
 
 def test_the_identity_needs_no_training_and_says_so() -> None:
-    trained = train_pitch([], TrainPitchParams(variants={"plain": PitchVariant()}), "plain", 1)
+    trained = train_pitch([], TrainPitchParams(), PitchVariant(), "plain", 1)
     assert trained.curve == [] and not trained.model.state_dict()
     assert trained.description["loss"]["epsilon"] == "inf"
 
@@ -101,5 +101,5 @@ def test_the_identity_needs_no_training_and_says_so() -> None:
 def test_nothing_to_learn_from_is_said() -> None:
     flat = [PitchUtterance("u", "s", np.zeros(40, np.float32))]
     with pytest.raises(InputError, match=r"train_pitch\[dp\].*varying"):
-        train_pitch(flat, params(1.0), "dp", 1)
+        train_pitch(flat, *params(1.0), "dp", 1)
     assert correlation(np.arange(40.0), flat[0].f0) is None

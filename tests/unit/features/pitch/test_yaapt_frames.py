@@ -21,7 +21,7 @@ from voxveil.audio.frames import HOP, SAMPLE_RATE
 from voxveil.corpus.embedded import EmbeddedSource
 from voxveil.features.pitch.yaapt import tracker
 from voxveil.features.pitch.yaapt.grid import F0_MAX, F0_MIN, FILTER_ORDER
-from voxveil.features.pitch.yaapt.path import cheapest_path, running_median
+from voxveil.features.pitch.yaapt.refine import cheapest_path, running_median
 
 pytest.importorskip("amfm_decompy", reason="AMFM_decompy is not installed")
 

@@ -9,14 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.features.speaker.clusters import cluster_voices
-from voxveil.features.speaker.pitch_statistics import (
+from voxveil.features.speaker.pool import (
     FALLBACK_MEAN,
     FALLBACK_SD,
     MINIMUM_VOICED,
+    Pool,
+    PoolEntry,
+    build_pool,
+    cluster_voices,
+    nearest_voice_accuracy,
     pitch_statistics,
+    speaker_means,
 )
-from voxveil.features.speaker.pool import Pool, PoolEntry, build_pool, nearest_voice_accuracy, speaker_means
 from voxveil.features.speaker.targets import dense_clusters, select_target
 from voxveil.runtime.errors import InputError, ParamsError
 

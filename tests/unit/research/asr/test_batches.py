@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from voxveil.corpus.split import Utterance
-from voxveil.research.asr.augment import Augmentation
 from voxveil.research.asr.batches import Batches, Reader, Said, fitting
 from voxveil.research.asr.tokens import learn_tokens
+from voxveil.research.asr.train import Augmentation
 from voxveil.runtime.errors import InputError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxveil.research.papers.figures.labels import spread
+from voxveil.research.papers.figures import spread
 
 GAP = 1.0
 

@@ -17,8 +17,8 @@ from voxveil.cli import repro
 from voxveil.cli.main import main
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
 from voxveil.research.papers.attacks import pav_ceiling
-from voxveil.research.papers.rank_simulation import INPUTS, REFERENCES, TYPICAL, drawn_histogram, true_gamma
 from voxveil.research.papers.score_folders import find_score_files
+from voxveil.research.papers.simulation import INPUTS, REFERENCES, TYPICAL, drawn_histogram, true_gamma
 from voxveil.results.report.published import VPC2024
 from voxveil.results.report.results import results_digest
 from voxveil.runtime.atomic import read_json, write_json

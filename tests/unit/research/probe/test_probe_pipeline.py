@@ -16,7 +16,7 @@ from voxveil.research.probe.pipeline import dvc_yaml
 def test_each_variant_is_trained_once_and_probed_in_every_draw(root: Path, scale: str) -> None:
     params = compose(root / "params" / f"{scale}.yaml")
     stages = yaml.safe_load(dvc_yaml(params, 3))["stages"]
-    variants = {"pitch": params.train_pitch.variants, "content": params.train_content.variants}
+    variants = {"pitch": params.pitch_variants, "content": params.content_variants}
     probes = [name for name in stages if name.startswith("probe-")]
     assert sorted(probes) == sorted(
         f"probe-{kind}-{name}-{draw}"
@@ -33,7 +33,7 @@ def test_each_variant_is_trained_once_and_probed_in_every_draw(root: Path, scale
 def test_a_variants_stage_depends_on_its_own_parameters_only(root: Path) -> None:
     stages = yaml.safe_load(dvc_yaml(compose(root / "params/features-mini.yaml"), 1))["stages"]
     named = [each for each in stages["train_content-sharp-3"]["params"] if isinstance(each, str)]
-    assert [each for each in named if "variants" in each] == ["train_content.variants.sharp-3"]
+    assert named == ["base", "train_content", "content_variants.sharp-3"]
 
 
 def test_a_folder_with_other_things_is_left_alone(

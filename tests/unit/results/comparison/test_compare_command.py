@@ -230,7 +230,7 @@ def test_mlflow_runs_by_id_and_by_name(
     assert main(["compare", "anon", "calm-dawn", "--tracking-uri", store.uri]) == 2
     assert "3 runs have this name; give one by its id" in capsys.readouterr().err
     assert main(["compare", "f" * 32, ids[0], "--tracking-uri", store.uri]) == 2
-    assert f"run {'f' * 32}: not at sqlite" in capsys.readouterr().err
+    assert f"run {'f' * 32}: does not exist at sqlite" in capsys.readouterr().err
 
 
 def test_a_dvc_experiment_comes_out_of_the_cache_with_its_scores(

@@ -11,7 +11,7 @@ import pytest
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.eer import eer
 from voxveil.metrics.intervals import bootstrap_weights
-from voxveil.results.comparison.paired import NotPairedError, paired_intervals, read_scored
+from voxveil.results.comparison.differences import NotPairedError, paired_intervals, read_scored
 from voxveil.runtime.atomic import read_json
 
 ATTACK = "ecapa/semi_informed"

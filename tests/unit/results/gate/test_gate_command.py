@@ -14,8 +14,8 @@ from voxveil.cli.main import main
 from voxveil.metrics.data import CountTable
 from voxveil.metrics.intervals import bootstrap_weights
 from voxveil.metrics.linkability import linkability
-from voxveil.results.comparison.paired import NotPairedError
-from voxveil.results.gate.losses import paired_losses
+from voxveil.results.comparison.differences import NotPairedError
+from voxveil.results.gate.evidence import paired_losses
 
 ATTACK = "ecapa/semi_informed"
 ORIGINAL = Made(4.0, per=20.0, kind="original")
@@ -111,7 +111,7 @@ def test_a_slightly_worse_candidate_is_promoted(
     # Eight speakers are few: their margins must be wide for anything to pass.
     wide = runs["close"] / "wide.yaml"
     text = (runs["close"] / "params.yaml").read_text()
-    wide.write_text(text.replace("margin_identification_rate: 5.0", "margin_identification_rate: 20.0"))
+    wide.write_text(text.replace("gate:\n", "gate:\n  margin_identification_rate: 20.0\n"))
     out = tmp_path / "decision.json"
     assert gate(runs, "close", *against(runs), "--params", str(wide), out=out) == 0
     assert "FAILED" not in capsys.readouterr().out

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from made_pages import Reader
+from voxveil.results.html import STYLE
 from voxveil.results.report.page import Picture, page
 from voxveil.results.report.players import players, read_pairs
 from voxveil.results.report.published import VPC2024
-from voxveil.results.report.style import STYLE
 from voxveil.runtime.errors import IncompleteInputError, PrivacyError
 
 PICTURES = {name: Picture(b"light", b"dark") for name in ("privacy_utility", "rank_histogram")}

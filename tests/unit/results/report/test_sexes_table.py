@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 
 from voxveil.results.report.page import Picture, page
+from voxveil.results.report.page_tables import independent_text, sexes_table
 from voxveil.results.report.results import Summary
-from voxveil.results.report.sexes import independent_text, sexes_table
 
 PICTURES = {name: Picture(b"light", b"dark") for name in ("privacy_utility", "rank_histogram")}
 

@@ -204,7 +204,7 @@ def test_a_bundle_that_no_commit_holds_is_not_registered(team: Path, tmp_path: P
         (["fetch", "models:/nothing/1"], "no such model, alias or version"),
         (["fetch", "models:/theirs/1"], "was not registered by 'voxveil model register'"),
         (["fetch", "models:/anonymizer"], "must be models:/NAME@ALIAS"),
-        (["fetch", "models:/anonymizer@champion", "--system", "anon"], "holds anon_dp"),
+        (["fetch", "models:/anonymizer@champion", "--system", "anon"], "--system must be anon_dp"),
         (["fetch", "elsewhere"], "--model elsewhere: not a model bundle"),
         (["register", "elsewhere", "--name", "x"], "elsewhere: not a model bundle"),
         (["register", "{bundle}", "--name", "a/b"], "--name 'a/b'"),

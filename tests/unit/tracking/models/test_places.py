@@ -7,8 +7,8 @@ import pytest
 from voxveil.anonymize.bundle import parse_sums
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
-from voxveil.tracking.models.places import DVCPlace, Pointer, RegistryPlace, parse_place
-from voxveil.tracking.models.storing import _without_credentials
+from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
+from voxveil.tracking.store import without_credentials
 
 SHA = "ab" * 32
 COMMIT = "0f" * 20
@@ -16,13 +16,13 @@ COMMIT = "0f" * 20
 
 @pytest.mark.parametrize("text", ["s3://bucket/a/b", "models:/anonymizer@champion", "models:/anonymizer/3"])
 def test_a_place_reads_back(text: str) -> None:
-    assert str(parse_place(text)) == text
+    assert str(parse_address(text)) == text
 
 
 @pytest.mark.parametrize("repository", ["git@example.org:team/x.git", "https://example.org/x.git", "/data/x"])
 def test_a_dvc_place_reads_back(repository: str) -> None:
-    place = DVCPlace(repository, COMMIT, "models/anon_dp")
-    assert DVCPlace.parse(str(place)) == place
+    place = DVCAddress(repository, COMMIT, "models/anon_dp")
+    assert DVCAddress.parse(str(place)) == place
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,15 @@ def test_a_dvc_place_reads_back(repository: str) -> None:
 )
 def test_a_malformed_place_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=text.split("?")[0]):
-        parse_place(text)
+        parse_address(text)
 
 
 def test_a_path_is_a_path() -> None:
-    assert parse_place("models/anon_dp") is None
-    assert parse_place("./models:/x") is None
+    assert parse_address("models/anon_dp") is None
+    assert parse_address("./models:/x") is None
 
 
-@pytest.mark.parametrize("address", [S3Uri("b", "p/q"), DVCPlace("/data/x", COMMIT, "models/anon")])
+@pytest.mark.parametrize("address", [S3Uri("b", "p/q"), DVCAddress("/data/x", COMMIT, "models/anon")])
 def test_a_pointer_reads_back(address) -> None:
     pointer = Pointer("anon", SHA, address, 12)
     assert Pointer.from_json(pointer.to_json(), "here") == pointer
@@ -68,10 +68,10 @@ def test_sums_must_name_the_bundle(text: str) -> None:
 
 
 def test_no_password_of_a_remote_is_published() -> None:
-    assert _without_credentials("https://ann:s3cret@example.org/x.git") == "https://example.org/x.git"
-    assert _without_credentials("git@example.org:x.git") == "git@example.org:x.git"
+    assert without_credentials("https://ann:s3cret@example.org/x.git") == "https://example.org/x.git"
+    assert without_credentials("git@example.org:x.git") == "git@example.org:x.git"
 
 
 def test_a_registry_place_is_either() -> None:
-    assert RegistryPlace.parse("models:/x@a") == RegistryPlace("x", "a", "")
-    assert RegistryPlace.parse("models:/x/12") == RegistryPlace("x", "", "12")
+    assert RegistryAddress.parse("models:/x@a") == RegistryAddress("x", "a", "")
+    assert RegistryAddress.parse("models:/x/12") == RegistryAddress("x", "", "12")

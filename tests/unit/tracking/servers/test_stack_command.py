@@ -51,7 +51,7 @@ def test_without_a_stack_the_folder_and_the_variable_are_named(
         monkeypatch.delenv(name, raising=False)
     assert main(["stack", action]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert ".voxveil/stack: no stack there" in line
+    assert ".voxveil/stack: holds no stack" in line
     assert "VOXVEIL_DB_HOST" in line
     assert not list(tmp_path.iterdir())
 

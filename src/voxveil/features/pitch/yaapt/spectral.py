@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.features.pitch.yaapt.grid import F0_MAX, F0_MIN, FRAME, framed
-from voxveil.features.pitch.yaapt.path import cheapest_path, running_median
+from voxveil.features.pitch.yaapt.refine import cheapest_path, running_median
 
 __all__ = ["energy_ratio", "spectral_pitch"]
 
