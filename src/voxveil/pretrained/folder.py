@@ -97,7 +97,7 @@ def read_model(folder: Path, kind: str = "", parameter: str = "") -> PretrainedM
     prefix = f"{parameter}: " if parameter else ""
     if not folder.is_dir():
         raise InputError(f"{prefix}{folder}: no such folder; 'voxveil model import' writes one")
-    check_sums(folder, MODEL, "an imported model; 'voxveil model import' writes one")
+    check_sums(folder, MODEL, "pretrained model", "'voxveil model import' writes one")
     path = folder / MODEL
     content = read_json(path)
     if not isinstance(content, dict) or content.get(_MARK) != _FORMAT:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from made_speech import SYSTEMS, made_bundles, write_bundles, write_models
-from voxveil.anonymize.bundle import SUMS, read_bundle, write_bundle
+from voxveil.anonymize.bundle import read_bundle, write_bundle
 from voxveil.runtime.atomic import read_json, write_json, write_text
+from voxveil.runtime.checksums import SUMS
 from voxveil.runtime.errors import IncompleteInputError, InputError
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
+from voxveil.anonymize.bundle import read_bundle
 from voxveil.anonymize.recordings import bundle_folder
 from voxveil.runtime.atomic import write_bytes
+from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import DONE, file_sha256
 from voxveil.runtime.dvc_experiments import fetch_outputs
 from voxveil.runtime.errors import IncompleteInputError, InputError

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.anonymize.bundle import SUMS, Bundle, parse_sums, read_bundle
+from voxveil.anonymize.bundle import Bundle, read_bundle
 from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.runtime.s3 import S3Uri

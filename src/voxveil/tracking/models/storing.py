@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
+from voxveil.anonymize.bundle import read_bundle
+from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.git import ask_git

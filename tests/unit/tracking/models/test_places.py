@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voxveil.anonymize.bundle import parse_sums
+from voxveil.runtime.checksums import parse_sums
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
