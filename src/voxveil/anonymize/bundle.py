@@ -22,9 +22,11 @@ from voxveil.runtime.atomic import read_json, write_bytes, write_json
 from voxveil.runtime.checksums import check_sums, write_sums
 from voxveil.runtime.errors import IncompleteInputError, InputError
 
-__all__ = ["PARTS", "Bundle", "read_bundle", "write_bundle"]
+__all__ = ["BUNDLE", "PARTS", "Bundle", "read_bundle", "write_bundle"]
 
 FORMAT = 1
+#: Description of a bundle.
+BUNDLE = "bundle.json"
 #: Model folders of a bundle.
 PARTS = ("pitch", "content", "synthesis", "vocoder")
 #: The speaker encoder, where the choice of a target asks for the source's voice.
@@ -127,7 +129,7 @@ def write_bundle(
     facts["losses"] = rule.to_json()
     count = "K = ceil((samples // 160 + 1) / frames per vector)"
     facts["utterance"] = {"rule": f"{rule.formula}, {count}"}
-    write_json(folder / "bundle.json", facts)
+    write_json(folder / BUNDLE, facts)
     write_sums(folder)
 
 
@@ -139,8 +141,8 @@ def read_bundle(folder: Path) -> Bundle:
         IncompleteInputError: A file is missing or changed; the first is named.
     """
     folder = Path(folder)
-    check_sums(folder, "bundle.json", "model bundle", "the bundle stage makes one")
-    path = folder / "bundle.json"
+    check_sums(folder, BUNDLE, "model bundle", "the bundle stage makes one")
+    path = folder / BUNDLE
     facts = read_json(path)
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         got = facts.get("format") if isinstance(facts, dict) else type(facts).__name__

@@ -64,7 +64,7 @@ def test_a_changed_or_missing_file_is_named(bundles: Path, file: str) -> None:
 
 def test_an_extra_file_is_named(bundles: Path) -> None:
     (bundles / "anon_dp/pitch/other.safetensors").write_bytes(b"")
-    with pytest.raises(IncompleteInputError, match=r"other.safetensors: not part of the bundle"):
+    with pytest.raises(IncompleteInputError, match=r"other.safetensors: not part of the model bundle"):
         read_bundle(bundles / "anon_dp")
 
 

@@ -96,5 +96,5 @@ def test_a_missing_or_changed_network_is_refused(
         train_attacker("pretrained_lda", public, TrainingSetup(absent, "original", 3))
     train_attacker("pretrained", public, TrainingSetup(params, "original", 3)).attacker.save(tmp_path)
     (tmp_path / "pretrained/model.safetensors").write_bytes(b"changed")
-    with pytest.raises(IncompleteInputError, match="changed since SHA256SUMS"):
+    with pytest.raises(IncompleteInputError, match="changed since the pretrained model"):
         load_attacker(tmp_path)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from voxveil.anonymize.bundle import read_bundle
+from voxveil.anonymize.bundle import BUNDLE, read_bundle
 from voxveil.anonymize.recordings import bundle_folder
+from voxveil.pretrained.folder import read_model
 from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import DONE, file_sha256
@@ -20,7 +21,7 @@ from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_faults
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
 
-__all__ = ["locate_model"]
+__all__ = ["locate_model", "locate_pretrained"]
 
 
 def cache_root() -> Path:
@@ -54,6 +55,29 @@ def locate_model(text: str, system: str | None = None) -> Path:
     return _cached(digest, lambda folder: _from_s3(found, sums, folder))
 
 
+def locate_pretrained(text: str, kind: str, parameter: str) -> Path:
+    """Return the folder of the imported model that a parameter names, fetched where it is in S3.
+
+    Args:
+        text: The folder of ``voxveil model import``, or ``s3://BUCKET/PREFIX`` with a copy of its files.
+        kind: The kind that the model must be of.
+        parameter: Dotted name of the parameter, for errors.
+
+    Raises:
+        InputError: There is no such model, or it is of another kind.
+        IncompleteInputError: A file is missing or differs from its checksum.
+    """
+    if text.startswith("s3://"):
+        address = S3Uri.parse(text, name=parameter)
+        sums = _get(address, SUMS, s3_client())
+        digest = hashlib.sha256(sums).hexdigest()
+        folder = _cached(digest, lambda partial: _from_s3(address, sums, partial))
+    else:
+        folder = Path(text)
+    read_model(folder, kind, parameter)
+    return folder
+
+
 def _cached(digest: str, fetch: Callable[[Path], None]) -> Path:
     """Return the cached bundle, checked; fetch it where it is absent or was damaged.
 
@@ -82,7 +106,10 @@ def _cached(digest: str, fetch: Callable[[Path], None]) -> Path:
 def _checked(folder: Path, digest: str) -> Path:
     if not (folder / SUMS).is_file() or file_sha256(folder / SUMS) != digest:
         raise IncompleteInputError(f"{folder / SUMS}: differs from the registered file (SHA-256)")
-    read_bundle(folder)
+    if (folder / BUNDLE).is_file():
+        read_bundle(folder)
+    else:
+        read_model(folder)
     return folder
 
 

@@ -23,7 +23,7 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
         InputError: Not a bundle, or the store refuses.
     """
     read_bundle(folder)
-    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), "bundle.json")
     address = prefix.below(file_sha256(folder / SUMS))
     with s3_faults(address, "written"):
         client = s3_client()
