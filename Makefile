@@ -1,6 +1,8 @@
 # make demo           the whole chain on speech made by espeak-ng, then the results
 # make test           the tests that need no service
 # make test-services  the rest: what needs an S3 server, an MLflow server, Docker or a browser, or minutes of training
+# make test-servers     of these: what needs a server or a browser
+# make test-long        of these: minutes of training
 # make test-containers  of these: both images built, the whole chain in them, held against DVC's (Docker, or root on Debian)
 # make test-compose   mlflow/compose.yaml as a whole (needs a Docker engine with BuildKit, and docker-compose)
 # make stack-up       PostgreSQL, an S3 server and MLflow on this machine, without Docker (STACK=--data DIR ...)
@@ -19,7 +21,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VOXVEIL_SCREENSHOTS ?= $(CURDIR)/.voxveil/screenshots
 BIN := .venv/bin
 
-.PHONY: demo install dev test test-services test-containers test-compose generate infra-check stack-up stack-down check format locks clean
+.PHONY: demo install dev test test-services test-servers test-long test-containers test-compose generate infra-check stack-up stack-down check format docs locks clean
 
 demo: install
 	@$(BIN)/voxveil demo
@@ -36,8 +38,15 @@ test: dev
 
 test-services: dev
 	@tests/services/prepare.sh
-	@tests/in_copy.sh -m "services or long"
+	@# What trains for minutes needs no server, so it takes the core that the tests of servers leave idle.
+	@GOMP_SPINCOUNT=0 $(MAKE) --no-print-directory -j 2 --output-sync=target test-servers test-long
 	@$(MAKE) --no-print-directory test-containers
+
+test-servers: dev
+	@tests/in_copy.sh -m services
+
+test-long: dev
+	@tests/in_copy.sh -m "long and not services"
 
 test-containers: dev
 	@tests/services/prepare.sh containers

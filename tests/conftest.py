@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -39,6 +40,30 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def root() -> Path:
     """The checkout (or the copy of it) under test."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this run share, for what is made once and only read after that."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def empty_store(shared_folder: Path) -> Path:
+    """A database with MLflow's tables and no experiment, to be copied: making it takes seconds."""
+    path = shared_folder / "mlflow.db"
+    with (shared_folder / "mlflow.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            from mlflow.tracking import MlflowClient
+
+            partial = shared_folder / "mlflow.partial"
+            MlflowClient(f"sqlite:///{partial}").search_experiments()
+            partial.rename(path)
+    return path
 
 
 @pytest.fixture

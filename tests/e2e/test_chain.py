@@ -12,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -28,11 +29,15 @@ SYSTEMS = ("original", "anon", "anon_dp")
 @pytest.fixture(scope="session")
 def chain(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     target = copy_source(root, tmp_path_factory.mktemp("chain"))
+    overlay = target / "params/tiny.yaml"
+    values = yaml.safe_load(overlay.read_text())
     # A stage that is killed and run again ends with the same bits; only one thread promises that.
-    with (target / "params/tiny.yaml").open("a") as overlay:
-        overlay.write("base: {threads: 1}\n")
+    values["base"] = {"threads": 1}
+    for stage in workspace.ANONYMIZING:
+        values[stage]["steps"] = workspace.STEPS
+    overlay.write_text(yaml.safe_dump(values, sort_keys=False))
     identity = ("-c", "user.name=test", "-c", "user.email=test@localhost")
-    workspace.run(target, "git", *identity, "commit", "-qam", "one thread")
+    workspace.run(target, "git", *identity, "commit", "-qam", "one thread, few steps")
     printed = workspace.run(target, "voxveil", "demo", "--scale", "tiny").stdout
     return target, printed
 

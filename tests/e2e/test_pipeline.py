@@ -19,16 +19,16 @@ from voxveil.stages.registry import STAGES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.torch]
 
-_ANONYMIZING = [spec.name for spec in STAGES if spec.trains and spec.name != "train_attacker"]
-
 
 def test_every_command_of_the_compiled_pipeline(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("kfp", reason="needs the pipeline extra")
     tiny = compose(root / "params/tiny.yaml")
     # Two systems show every command of every stage; the chain of tests/e2e/test_chain.py has all three.
     chosen = {name: tiny.systems[name] for name in ("original", "anon_dp")}
-    # What anonymizes is hardly trained: results are looked at there, commands and what they hand on here.
-    short = {name: dataclasses.replace(getattr(tiny, name), steps=10) for name in _ANONYMIZING}
+    short = {
+        name: dataclasses.replace(getattr(tiny, name), steps=workspace.STEPS)
+        for name in workspace.ANONYMIZING
+    }
     params = dataclasses.replace(tiny, systems=chosen, **short)
     (tmp_path / "params.yaml").write_text(params_text(params))
     result = workspace.run(

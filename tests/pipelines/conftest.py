@@ -19,10 +19,11 @@ from s3_server import Store
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_caller_names() -> Iterator[None]:
-    """Let kfp name the caller without reading source files.
+    """Let kfp name the caller of a setter without describing every frame of the stack.
 
-    Each setter of a task calls ``inspect.stack()``, which searches every loaded module: with torch loaded
-    by other tests a compilation takes minutes, in a process of its own seconds.
+    Each setter of a task reads the name in ``inspect.stack()[1][3]``. The stack of a test is deep, and
+    describing its frames searches the loaded modules and the file system: with torch loaded by other tests
+    a compilation takes minutes.
     """
     try:
         from kfp.dsl import pipeline_task
@@ -30,8 +31,19 @@ def quick_caller_names() -> Iterator[None]:
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline_task, "inspect", SimpleNamespace(stack=lambda: inspect.stack(0)))
+        patch.setattr(pipeline_task, "inspect", SimpleNamespace(stack=_two_frames))
         yield
+
+
+def _two_frames() -> list[inspect.FrameInfo]:
+    """Return the first two entries of what ``inspect.stack(0)`` returns to our caller."""
+    inner = sys._getframe(1)
+    outer = inner.f_back
+    assert outer is not None
+    return [
+        inspect.FrameInfo(frame, frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, None, None)
+        for frame in (inner, outer)
+    ]
 
 
 @pytest.fixture
@@ -55,13 +67,3 @@ def store(clean: pytest.MonkeyPatch) -> Iterator[Store]:
     yield server
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with MLflow's tables, to be copied: making them takes seconds."""
-    from mlflow.tracking import MlflowClient
-
-    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}").search_experiments()
-    return path

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -16,10 +18,11 @@ pytest.importorskip("kfp", reason="needs the pipeline extra")
 
 import goldens
 
+from voxveil.cli.main import main
 from voxveil.config.compose import compose, params_text
 from voxveil.kubeflow.compile import compile_pipeline
 from voxveil.kubeflow.graph import Pipeline, Task, read_pipeline
-from voxveil.kubeflow.pods import Images, load_resources
+from voxveil.kubeflow.pods import Images, load_images, load_resources
 from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, StageSpec, stage_spec
 
@@ -65,11 +68,11 @@ def test_hash_seed_does_not_move_a_byte() -> None:
 
 
 def test_order_of_systems_does_not_move_a_byte(root: Path) -> None:
-    params = compose(root / "params/tiny.yaml")
-    images = Images("a@sha256:0", "b@sha256:0")
-    forwards = compile_pipeline(root, params, images)
+    params = goldens.params_of("tiny")
     params.systems.update(dict(reversed([(name, params.systems.pop(name)) for name in list(params.systems)])))
-    assert compile_pipeline(root, params, images) == forwards
+    assert list(params.systems) != list(goldens.params_of("tiny").systems)
+    images = load_images(goldens.HERE / "images.lock.json")
+    assert compile_pipeline(root, params, images) == goldens.compiled("tiny")
 
 
 def test_kubeflow_itself_reads_it(text: str) -> None:
@@ -272,20 +275,26 @@ def test_the_exit_task_closes_the_run(pipeline: Pipeline) -> None:
 FILES = {"params": "params.yaml", "images": "images.json", "out": "pipeline.yaml"}
 
 
-def test_a_hundred_and_twenty_systems_meet_in_one_table(root: Path, tmp_path: Path) -> None:
+def test_a_hundred_and_twenty_systems_meet_in_one_table(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import dataclasses
+
+    from kfp.compiler import pipeline_spec_builder
 
     params = compose(root / "params/tiny.yaml")
     systems = {f"eps_{number:03d}": params.systems["anon_dp"] for number in range(120)}
     many = dataclasses.replace(params, systems={**systems, "original": params.systems["original"]})
-    # In a process of its own: kfp looks at every loaded module at each step, and other tests load thousands.
     (tmp_path / "params.yaml").write_text(params_text(many))
     (tmp_path / "images.json").write_text(
         json.dumps({"cpu": f"a@sha256:{'0' * 64}", "gpu": f"b@sha256:{'0' * 64}"})
     )
-    code = "import sys; from voxveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
     files = [f"--{name}={tmp_path / file}" for name, file in FILES.items()]
-    subprocess.run([sys.executable, "-c", code, "pipeline", "compile", *files], cwd=root, check=True)
+    monkeypatch.chdir(root)
+    # Four megabytes of YAML: libyaml writes them in a tenth of the time, and only their content is read here.
+    quick = SimpleNamespace(dump_all=partial(yaml.dump_all, Dumper=yaml.CDumper))
+    monkeypatch.setattr(pipeline_spec_builder, "yaml", quick)
+    assert main(["pipeline", "compile", *files]) == 0
     pipeline = read_pipeline((tmp_path / "pipeline.yaml").read_text())
     report = next(task for task in pipeline.tasks if task.title == "report")
     assert report.inputs.get("artifacts", {}) == {}

@@ -27,7 +27,7 @@ from voxveil.kubeflow.steps.running import run_step
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
-from voxveil.tracking.client import connect
+from voxveil.tracking.client import TrackingError, connect
 from voxveil.tracking.models.fetching import locate_model
 from voxveil.tracking.models.registering import find_alias
 from voxveil.tracking.store import resolve_store
@@ -196,7 +196,7 @@ def test_a_registry_that_is_away_promotes_nothing(
     clean.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     clean.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     assert main(["pipeline", "step", "gate", "--executor-input", "{}"]) == 2
-    with pytest.raises(Exception, match="MLflow at http://127.0.0.1:9"):
+    with pytest.raises(TrackingError, match="MLflow at http://127.0.0.1:9"):
         team.gate("first")
     assert not (tmp_path / "gate-1/decision").exists()
 

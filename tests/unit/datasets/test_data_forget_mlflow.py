@@ -19,10 +19,12 @@ pytest.importorskip("mlflow", reason="needs the mlflow extra")
 REVISION = "c0ffee" * 8
 
 
-def client_of(uri: str) -> Any:
+def client_of(project: Path, empty_store: Path) -> Any:
+    """Give the project an empty MLflow database; return a client of it."""
     from mlflow.tracking import MlflowClient
 
-    return MlflowClient(uri)
+    shutil.copy(empty_store, project / "mlflow.db")
+    return MlflowClient(f"sqlite:///{project}/mlflow.db")
 
 
 def registered(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -45,12 +47,16 @@ def left(client: Any, experiment: str) -> set[str]:
 
 
 def test_runs_are_found_by_hash_and_deleted(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    project: Path,
+    empty_store: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from mlflow.entities import Dataset, DatasetInput
 
     digest = registered(project, tmp_path, capsys)
-    client = client_of(f"sqlite:///{project}/mlflow.db")
+    client = client_of(project, empty_store)
     experiment = client.create_experiment("team", f"file://{tmp_path}/artifacts")
     tagged = client.create_run(experiment, run_name="tagged", tags={"voxveil.data_revision": digest})
     versioned = client.create_run(experiment, run_name="versioned", tags={"voxveil.dataset": digest})
@@ -93,7 +99,7 @@ def test_runs_are_found_by_hash_and_deleted(
 
 
 def test_runs_of_a_corpus_that_is_no_longer_there_are_found_in_the_cache(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, empty_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     registered(project, tmp_path, capsys)
     # Prepared with the speaker, then again without; only DVC's cache holds the first.
@@ -116,7 +122,7 @@ def test_runs_of_a_corpus_that_is_no_longer_there_are_found_in_the_cache(
     without(project, capsys)
     shell(project, "dvc", "repro", "-q")
     commit(project, "prepared again")
-    client = client_of(f"sqlite:///{project}/mlflow.db")
+    client = client_of(project, empty_store)
     experiment = client.create_experiment("team", f"file://{tmp_path}/artifacts")
     old = client.create_run(experiment, run_name="old", tags={"voxveil.data_revision": REVISION})
     new = client.create_run(experiment, run_name="new", tags={"voxveil.data_revision": "e" * 64})
@@ -127,10 +133,10 @@ def test_runs_of_a_corpus_that_is_no_longer_there_are_found_in_the_cache(
 
 
 def test_registered_models_go_unless_people_fetch_them_by_an_alias(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, empty_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     digest = registered(project, tmp_path, capsys)
-    client = client_of(f"sqlite:///{project}/mlflow.db")
+    client = client_of(project, empty_store)
     client.create_registered_model("anonymizer")
     experiment = client.create_experiment("team", f"file://{tmp_path}/artifacts")
     for tag in ({"voxveil.dataset": digest}, {"voxveil.dataset": digest}, {"voxveil.dataset": "e" * 64}):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -93,8 +94,9 @@ def test_missing_extra_is_said_before_the_work(rank_file, monkeypatch, capsys):
     assert "voxveil[plots]" in capsys.readouterr().err
 
 
-def test_mlflow_twice_is_one_run(tmp_path, monkeypatch, capsys):
+def test_mlflow_twice_is_one_run(tmp_path, monkeypatch, capsys, empty_store):
     mlflow_client = pytest.importorskip("mlflow.tracking")
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)

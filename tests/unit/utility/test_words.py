@@ -40,7 +40,7 @@ def recognizer() -> WordRecognizer:
 def spoken() -> dict[str, tuple[str, np.ndarray]]:
     """Sentences, and espeak-ng's speech of them at 16 kHz."""
     pytest.importorskip("espeakng_loader", reason="needs the demo extra")
-    source = EmbeddedSource(seed=3, public_speakers=0, private_speakers=3, utterances=3)
+    source = EmbeddedSource(seed=3, public_speakers=0, private_speakers=3, utterances=2)
     return {clip.id: (clip.text, source.read(clip).audio) for clip in source.clips}
 
 

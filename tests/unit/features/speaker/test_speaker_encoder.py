@@ -120,6 +120,7 @@ def test_missing_files_are_named(encoder: SpeakerEncoder, tmp_path: Path) -> Non
 
 
 def test_building_a_network_leaves_no_module_that_breaks_introspection(encoder: SpeakerEncoder) -> None:
-    for name, module in list(sys.modules.items()):
-        if name.startswith("speechbrain"):
-            getattr(module, "__file__", None)
+    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("speechbrain")]
+    assert loaded, "the network is SpeechBrain's"
+    for module in loaded:
+        getattr(module, "__file__", None)

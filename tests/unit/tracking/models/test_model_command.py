@@ -44,23 +44,13 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def empty_registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with MLflow's tables: making them takes seconds."""
-    from mlflow.tracking import MlflowClient
-
-    path = tmp_path_factory.mktemp("registry") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}").search_experiments()
-    return path
-
-
 @pytest.fixture
-def team(tracked: Path, empty_registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def team(tracked: Path, empty_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An own registry and cache; returns the checkout."""
     for name in list(os.environ):
         if name.startswith(("MLFLOW_TRACKING", "MLFLOW_EXPERIMENT", "MLFLOW_RUN", "DVC_", "KFP_")):
             monkeypatch.delenv(name)
-    shutil.copy(empty_registry, tmp_path / "mlflow.db")
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
     monkeypatch.setenv("DVC_NO_ANALYTICS", "1")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     monkeypatch.setenv("VOXVEIL_CACHE", str(tmp_path / "cache"))
