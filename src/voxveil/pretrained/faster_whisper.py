@@ -60,11 +60,11 @@ class Whisper:
         self._language = language or None
         self.model = model
 
-    def recognize(self, audio: NDArray[np.float32], name: str) -> str:
+    def recognize(self, audio: NDArray[Any], name: str) -> str:
         """Return the words of (n,) samples at 16 kHz, with the recognizer's punctuation."""
         return " ".join(segment.text.strip() for segment in self._segments(audio, name))
 
-    def recognize_words(self, audio: NDArray[np.float32], name: str) -> Sequence[TimedWord]:
+    def recognize_words(self, audio: NDArray[Any], name: str) -> Sequence[TimedWord]:
         """Return the words with start and end in seconds."""
         segments = self._segments(audio, name, word_timestamps=True)
         return [
@@ -73,7 +73,7 @@ class Whisper:
             for word in segment.words or ()
         ]
 
-    def _segments(self, audio: NDArray[np.float32], name: str, **options: Any) -> list[Any]:
+    def _segments(self, audio: NDArray[Any], name: str, **options: Any) -> list[Any]:
         if audio.ndim != 1 or not len(audio) or not np.isfinite(audio).all():
             raise InputError(f"{name}: audio must be (samples,) of finite numbers, at least 1")
         segments, _ = self._network.transcribe(

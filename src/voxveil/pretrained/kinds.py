@@ -35,10 +35,10 @@ class TimedWord:
 class SpeechRecognizer(Protocol):
     """A recognizer of words."""
 
-    def recognize(self, audio: NDArray[np.float32], name: str) -> str:
+    def recognize(self, audio: NDArray[Any], name: str) -> str:
         """Return the words of (n,) samples at 16 kHz called ``name``, separated by blanks."""
 
-    def recognize_words(self, audio: NDArray[np.float32], name: str) -> Sequence[TimedWord]:
+    def recognize_words(self, audio: NDArray[Any], name: str) -> Sequence[TimedWord]:
         """Return the words with their times."""
 
 
