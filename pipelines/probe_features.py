@@ -18,10 +18,14 @@ from pipelines.parts.chain import prepared, take
 from voxveil.config import Params
 from voxveil.config.compose import to_mapping
 from voxveil.kubeflow.pods import Configure
-from voxveil.research.probe import DRAWS
-from voxveil.research.probe.pipeline import PROBED, draws_of
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import InputError, MissingExtraError
 from voxveil.stages.registry import stage_spec
+
+try:
+    from voxveil.research.probe import DRAWS
+    from voxveil.research.probe.pipeline import PROBED, draws_of
+except ModuleNotFoundError as error:
+    raise MissingExtraError(str(error.name), "research") from None
 
 NAME = "voxveil-probe-features"
 DESCRIPTION = "Train and probe every pitch and content variant: words, phones and speaker against epsilon."

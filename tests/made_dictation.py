@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from made_phones import phone_speech
 from voxveil.audio.files import encode_flac
-from voxveil.config.asr import AsrParams
 from voxveil.corpus.split import SplitWriter, Utterance
+from voxveil.research.params import AsrParams
 
 LETTERS = {"IY": "i", "AA": "a", "UW": "u", "EH": "e", "S": "s"}
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from voxveil.attack.asi.result import AsiResult
-from voxveil.config.model import AsiParams
 from voxveil.features.pitch.scale import hz_to_unit
+from voxveil.research.asi.result import AsiResult
+from voxveil.research.params import AsiParams
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 
@@ -21,7 +21,7 @@ def made_utterances(speakers: int, each: int) -> dict[str, list[str]]:
 
 def made_pitch(utterances: dict[str, list[str]], *, telling: bool = True) -> dict[str, np.ndarray]:
     """Contours of 40 to 119 frames; each speaker has a height, unless nothing tells them apart."""
-    from voxveil.attack.asi.identification import pitch_features
+    from voxveil.research.asi.identification import pitch_features
 
     features = {}
     for number, items in enumerate(utterances.values()):

@@ -24,6 +24,7 @@ from made_speech import write_speech  # noqa: E402
 from voxveil.config import Params  # noqa: E402
 from voxveil.config.compose import compose  # noqa: E402
 from voxveil.config.model import TrainVocoderParams  # noqa: E402
+from voxveil.config.sections import section_of  # noqa: E402
 from voxveil.corpus.phones import PHONES  # noqa: E402
 from voxveil.corpus.split import Split  # noqa: E402
 from voxveil.features.content.train import LabelledUtterance, mel_features, train_content  # noqa: E402
@@ -34,6 +35,7 @@ from voxveil.features.speaker.train import train_encoder  # noqa: E402
 from voxveil.privacy import PublicNoise  # noqa: E402
 from voxveil.privacy.loss_rule import LossRule  # noqa: E402
 from voxveil.research.asr.train import train_recognizer  # noqa: E402
+from voxveil.research.params import AsrParams  # noqa: E402
 from voxveil.synthesis.speech import Speech  # noqa: E402
 from voxveil.synthesis.synthesizer import Synthesizer  # noqa: E402
 from voxveil.synthesis.train_acoustic import AcousticData, train_acoustic  # noqa: E402
@@ -122,15 +124,17 @@ def others(params: Params, split: Split, folder: Path) -> None:
         kept["acoustic"], _ = train_acoustic(data, utterances, one, "anon_dp", 1)
         return f"{count(kept['acoustic']) / 1e6:.1f} M parameters"
 
+    asr = section_of(params, AsrParams)
+
     def conformer() -> str:
-        one = replace(params.asr, steps=1, pieces=0, patience=0, batch_seconds=30)
+        one = replace(asr, steps=1, pieces=0, patience=0, batch_seconds=30)
         trained = train_recognizer(utterances, split.audio, one, name="asr", seed=1)
         kept["asr"] = trained.recognizer
         return f"{count(trained.recognizer._network) / 1e6:.1f} M parameters, {trained.utterances} utterances"
 
     def heard() -> str:
-        words = kept["asr"].transcribe(split.audio(utterances[0].id), beam=params.asr.beam)
-        return f"beam {params.asr.beam}, {len(words)} letters"
+        words = kept["asr"].transcribe(split.audio(utterances[0].id), beam=asr.beam)
+        return f"beam {asr.beam}, {len(words)} letters"
 
     def whole() -> str:
         audio, item = split.audio(utterances[0].id), utterances[0]

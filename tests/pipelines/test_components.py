@@ -17,16 +17,23 @@ from voxveil.kubeflow.documents import resources_text, with_block
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.generation import component_source, generate, generated_files
 from voxveil.kubeflow.pods import load_resources
-from voxveil.kubeflow.steps.registry import STEP_PARAMETERS, STEP_VALUES, STEPS, is_step, step_module
+from voxveil.kubeflow.steps.registry import (
+    STEPS,
+    all_steps,
+    is_step,
+    step_parameters,
+    step_runner,
+    step_values,
+)
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import STAGES, StageSpec
 
-ALL = (*STAGES, *STEPS)
+ALL = (*STAGES, *all_steps())
 #: What a fan-in collects; and the scores, whose location the report leaves in MLflow.
 LOCATED = {(port.made_by, port.name) for spec in STAGES for port in spec.inputs if port.many} | {
     ("score", "scores")
 }
-GATHERED = {port.made_by for spec in STEPS for port in spec.inputs if port.shares}
+GATHERED = {port.made_by for spec in all_steps() for port in spec.inputs if port.shares}
 
 
 def load(root: Path, spec: StageSpec) -> Any:
@@ -42,12 +49,15 @@ def load(root: Path, spec: StageSpec) -> Any:
 
 def test_one_component_per_stage_and_step(root: Path) -> None:
     assert {path.parent.name for path in root.glob("components/*/component.py")} == {s.name for s in ALL}
-    assert not {s.name for s in STAGES} & {s.name for s in STEPS}
+    assert not {s.name for s in STAGES} & {s.name for s in all_steps()}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
 def test_every_step_has_a_module(step: StageSpec, root: Path) -> None:
-    assert (root / "src" / f"{step_module(step.name).replace('.', '/')}.py").is_file()
+    shared = any(step.name.endswith(ending) for ending in ("e_share", "e_gather"))
+    ours = f"kubeflow/steps/{'sharing' if shared else step.name}.py"
+    module = ours if step in STEPS else "research/steps.py"
+    assert Path(step_runner(step.name).__code__.co_filename).samefile(root / "src/voxveil" / module)
     # What they read lies outside the store, or moves: the registry, a branch.
     assert not step.cacheable
 
@@ -61,7 +71,7 @@ def types(items: Any) -> dict[str, str]:
 def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     component = load(root, spec).component_spec
     inputs = {"params": "dict"} | ({"key": "string"} if spec.keyed else {})
-    inputs |= dict.fromkeys(STEP_PARAMETERS.get(spec.name, ()), "string")
+    inputs |= dict.fromkeys(step_parameters(spec.name), "string")
     # Only the exit task is told how the others ended.
     inputs |= {"status": "pipelinetaskfinalstatus"} if spec.name == "close_run" else {}
     for port in spec.inputs:
@@ -72,7 +82,7 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
     inputs |= {name: "list[string]" for name, _ in spec.collects}
     assert types(component.inputs) == inputs
 
-    outputs = dict.fromkeys(STEP_VALUES.get(spec.name, ()), "string")
+    outputs = dict.fromkeys(step_values(spec.name), "string")
     for port in spec.outputs:
         outputs[port.name] = f"system.{port.kind.lower()}"
         if files_artifact(port) != port.name:
@@ -88,10 +98,12 @@ def test_signature_is_the_stage_table(spec: StageSpec, root: Path) -> None:
 def test_what_others_collect_is_handed_on_as_a_location() -> None:
     located = {(spec.name, port.name) for spec in STAGES for port in spec.outputs if port.located}
     assert located == LOCATED
-    located = {(spec.name, port.name) for spec in STEPS for port in spec.outputs if port.located}
+    located = {(spec.name, port.name) for spec in all_steps() for port in spec.outputs if port.located}
     # A gather has the outputs of the stage whose shares it puts together.
     gathers = {(f"{stage}_gather", name) for stage, name in LOCATED if f"{stage}_share" in GATHERED}
-    assert located - gathers == {(s.name, p.name) for s in STEPS if s.name in GATHERED for p in s.outputs}
+    assert located - gathers == {
+        (s.name, p.name) for s in all_steps() if s.name in GATHERED for p in s.outputs
+    }
     assert gathers <= located
     assert [spec.name for spec in ALL if spec.collects] == ["report"]
 

@@ -15,7 +15,7 @@ import yaml
 
 from voxveil.kubeflow import pods
 from voxveil.kubeflow.graph import Task, read_pipeline
-from voxveil.kubeflow.steps.registry import STEPS, gather_of, share_of
+from voxveil.kubeflow.steps.registry import STEPS, all_steps, gather_of, share_of
 from voxveil.stages.registry import STAGES
 
 Objects = list[dict[str, Any]]
@@ -76,7 +76,7 @@ def test_policies_select_stages_and_deny_by_default(objects: dict[tuple[str, str
         "podSelector": {"matchExpressions": [everyone]},
         "policyTypes": ["Ingress", "Egress"],
     }
-    known = {spec.name for spec in (*STAGES, *STEPS)}
+    known = {spec.name for spec in (*STAGES, *all_steps())}
     for name, spec in policies.items():
         (rule,) = spec["podSelector"]["matchExpressions"]
         assert rule["key"] == pods.STAGE_LABEL, name

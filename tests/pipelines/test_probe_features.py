@@ -126,7 +126,7 @@ def test_the_number_of_draws_is_an_option_of_the_commands(
 
 def test_gathering_needs_no_torch() -> None:
     code = (
-        "import sys\nimport voxveil.kubeflow.steps.probe_gather, voxveil.research.probe.experiment_figures\n"
+        "import sys\nimport voxveil.research.steps, voxveil.research.probe.experiment_figures\n"
         "print('torch' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from voxveil.kubeflow.graph import Pipeline, read_pipeline
 from voxveil.kubeflow.local import run_pipeline
 from voxveil.kubeflow.pods import Images
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.registry import STEP_VALUES, STEPS, spec_of, step_module
+from voxveil.kubeflow.steps.registry import STEPS, spec_of, step_runner, step_values
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import InputError, ParamsError, PrivacyError
@@ -79,7 +79,7 @@ class Steps:
         for port, folder in call.outputs.items():
             write_text(folder / "file.txt", f"{call.step} {port}")
             done[port] = finish(folder, stage, call.key or None, port)
-        return StepResult(done, {name: f"the {name}" for name in STEP_VALUES.get(call.step, ())})
+        return StepResult(done, {name: f"the {name}" for name in step_values(call.step)})
 
 
 @pytest.fixture
@@ -89,9 +89,8 @@ def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Steps:
     for spec in STAGES:
         recorder = messages.Recorder(stage_spec(spec.name), {"privacy/eer": 12.5})
         monkeypatch.setitem(sys.modules, f"voxveil.stages.{spec.name}", recorder)
-    for step in STEPS:
-        module = SimpleNamespace(run=made.run)
-        monkeypatch.setitem(sys.modules, step_module(step.name), module)
+    for name in {step_runner(step.name).__module__ for step in STEPS}:
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(run=made.run))
     return made
 
 

@@ -22,7 +22,7 @@ from voxveil.anonymize.bundle import write_bundle
 from voxveil.cli.main import main
 from voxveil.config import SystemParams, load_params
 from voxveil.config.compose import to_mapping
-from voxveil.kubeflow.steps.registry import STEP_VALUES, spec_of
+from voxveil.kubeflow.steps.registry import spec_of, step_values
 from voxveil.kubeflow.steps.running import run_step
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import finish, require_done
@@ -44,7 +44,7 @@ def message(step: str, out: Path, parameters: dict[str, Any], artifacts: dict[st
     digests = {f"{name}_digest": require_done(path, name).digest for name, path in artifacts.items()}
     call = messages.message(step, out, parameters | digests, artifacts)
     call["outputs"]["parameters"] |= {
-        name: {"outputFile": str(out / name)} for name in STEP_VALUES.get(spec.name, ())
+        name: {"outputFile": str(out / name)} for name in step_values(spec.name)
     }
     return json.dumps(call)
 

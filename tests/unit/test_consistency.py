@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from voxveil.config.compose import compose, overlay_names
-from voxveil.config.model import Params, SystemParams
+from voxveil.config.model import SystemParams
+from voxveil.config.sections import params_class
 from voxveil.kubeflow.generation import generated_files
 from voxveil.stages.dvc_pipeline import dvc_yaml
 from voxveil.stages.registry import STAGES, StageSpec
@@ -45,7 +46,9 @@ def test_dvc_yaml_is_what_make_generate_writes(root: Path) -> None:
 def test_what_dvc_yaml_interpolates_always_stands_in_params_yaml(root: Path) -> None:
     """A missing one would stop every command of DVC, not only the stage."""
     names = set(re.findall(r"\$\{([a-z_.]+)\}", (root / "dvc.yaml").read_text())) - {"key"}
-    sections = {field.name: getattr(Params(), field.name) for field in dataclasses.fields(Params)}
+    sections = {
+        field.name: getattr(params_class()(), field.name) for field in dataclasses.fields(params_class())
+    }
     sections["item"] = SystemParams()
     for section, _, knob in (name.partition(".") for name in names):
         if knob:
@@ -71,7 +74,7 @@ def test_stage_has_module_section_and_component(spec: StageSpec, root: Path) -> 
     assert (root / "src/voxveil/stages" / f"{spec.name}.py").is_file()
     assert (root / "components" / spec.name / "component.py").is_file()
     assert (root / "components" / spec.name / "README.md").is_file()
-    assert spec.name in {field.name for field in dataclasses.fields(Params)}
+    assert spec.name in {field.name for field in dataclasses.fields(params_class())}
 
 
 @pytest.mark.parametrize("spec", STAGES, ids=lambda s: s.name)
@@ -118,7 +121,7 @@ def test_dvc_reads_exactly_its_parameters(spec: StageSpec, dvc_stages: dict) -> 
     assert dvc_stages[spec.name].get("foreach") == (f"${{{table}}}" if table else None)
     assert set(body(dvc_stages[spec.name])["params"]) == expected
     assert {name.partition(".")[0] for name in expected} <= {
-        field.name for field in dataclasses.fields(Params)
+        field.name for field in dataclasses.fields(params_class())
     }
 
 

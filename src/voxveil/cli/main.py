@@ -1,4 +1,4 @@
-"""The command line: a table of commands, each imported only when it is called."""
+"""The command line: a table of commands, each imported only when it is called, and registered commands."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from voxveil import __version__
+from voxveil.runtime import extensions
 from voxveil.runtime.errors import VoxveilError
 
 __all__ = ["COMMANDS", "main"]
@@ -21,8 +23,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "attack": ("attack", "attack anybody's anonymized speech and judge what is left"),
     "evaluate": ("evaluate", "judge a score file: privacy in bits and likelihood ratios"),
     "figures": ("figures", "draw the figures that explain the metrics"),
-    "reproduce": ("reproduce", "a table or figure of the papers, published and measured side by side"),
-    "probe": ("probe", "what released features carry, of words and of the speaker, against epsilon"),
     "params": ("params", "choose a scale: params use quickstart"),
     "stage": ("stage", "run one stage of the pipeline"),
     "corpus": ("corpus", "check a corpus, or unpack a prepared split into plain files"),
@@ -89,25 +89,35 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"voxveil {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    chosen = next((word for word in arguments if not word.startswith("-")), "")
     for name, (module, help_line) in COMMANDS.items():
-        if name != chosen:
+        if name == chosen:
+            _add_command(commands, name, help_line, importlib.import_module(f"voxveil.cli.{module}"))
+        else:
             commands.add_parser(name, help=help_line)
-            continue
-        command = importlib.import_module(f"voxveil.cli.{module}")
-        sub = commands.add_parser(
-            name,
-            help=help_line,
-            description=command.HELP,
-            epilog=command.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.add_arguments(sub)
-        if hasattr(command, "run"):
-            # A command with actions has a ``run`` for each of them instead.
-            sub.set_defaults(run=command.run)
+    # Commands of the product are called without a search for other packages' entry points.
+    for name, entry in {} if chosen in COMMANDS else extensions.registered(extensions.COMMANDS).items():
+        if name == chosen:
+            _add_command(commands, name, extensions.summary(entry), extensions.load(entry))
+        elif name not in COMMANDS:
+            commands.add_parser(name, help=extensions.summary(entry))
     options = parser.parse_args(arguments)
     return int(options.run(options))
+
+
+def _add_command(commands: Any, name: str, help_line: str, command: Any) -> None:
+    """Add the parser of one command with its options; ``command`` is its module."""
+    sub = commands.add_parser(
+        name,
+        help=help_line,
+        description=command.HELP,
+        epilog=command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(sub)
+    if hasattr(command, "run"):
+        # A command with actions has a ``run`` for each of them instead.
+        sub.set_defaults(run=command.run)
 
 
 if __name__ == "__main__":

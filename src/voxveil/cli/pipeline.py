@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voxveil.cli.actions import add_action, add_actions, add_params
-from voxveil.research.probe import DRAWS
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def _add_source(action: argparse.ArgumentParser) -> None:
         "--project", type=Path, default=Path(), metavar="DIR", help="checkout that holds pipelines/ (.)"
     )
     action.add_argument(
-        "--draws", type=int, metavar="N", help=f"of the noise per variant, for probe_features ({DRAWS})"
+        "--draws", type=int, metavar="N", help="of the noise per variant, for a pipeline that has draws"
     )
 
 

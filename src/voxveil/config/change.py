@@ -12,7 +12,7 @@ import yaml
 
 from voxveil.config.compose import scalar_text, to_mapping, with_change
 from voxveil.config.load import parse_params, read_mapping
-from voxveil.config.model import Params
+from voxveil.config.sections import params_class, refuse_absent
 from voxveil.runtime.errors import ParamsError
 
 __all__ = ["changed_text"]
@@ -32,6 +32,7 @@ def changed_text(path: Path, changes: Mapping[str, str]) -> str:
         ParamsError: A path or a value is not allowed.
     """
     content = read_mapping(path)
+    refuse_absent((key.partition(".")[0] for key in changes), "a change of it")
     for key, value in changes.items():
         content = with_change(content, key, value)
     complete = to_mapping(parse_params(content))
@@ -91,7 +92,8 @@ def _meaning(keys: list[str]) -> str:
     """Return a comment that explains a knob of a section."""
     if len(keys) != 2:
         return ""
-    docs = {knob.name: knob.metadata["doc"] for knob in dataclasses.fields(getattr(Params(), keys[0]))}
+    section = getattr(params_class()(), keys[0])
+    docs = {knob.name: knob.metadata["doc"] for knob in dataclasses.fields(section)}
     return f"  # {docs[keys[1]]}"
 
 

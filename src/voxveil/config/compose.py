@@ -198,9 +198,10 @@ def _change(content: dict[str, Any], path: str, text: str) -> None:
 
 
 def to_mapping(section: Any) -> Any:
-    """Return a section as plain nested dictionaries."""
+    """Return a section as plain nested dictionaries, without registered sections that the file left out."""
     if dataclasses.is_dataclass(section) and not isinstance(section, type):
-        return {f.name: to_mapping(getattr(section, f.name)) for f in dataclasses.fields(section)}
+        values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+        return {name: to_mapping(value) for name, value in values.items() if value is not None}
     if isinstance(section, Mapping):
         return {key: to_mapping(value) for key, value in section.items()}
     return section
@@ -223,6 +224,8 @@ def params_text(
     lines = [_NOTE]
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
+        if value is None:
+            continue  # a registered section that the file left out
         table = isinstance(value, Mapping)
         lines += ["", *(_table_lines(field, value) if table else _section_lines(field.name, value))]
     body = "\n".join(lines) + "\n"

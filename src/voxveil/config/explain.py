@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
 from voxveil.config.compose import scalar_text
-from voxveil.config.model import Params
 from voxveil.config.older import RENAMED
+from voxveil.config.sections import params_class, refuse_absent
 from voxveil.runtime.errors import ParamsError
 
 __all__ = ["explanation", "range_text"]
@@ -27,7 +27,8 @@ def explanation(key: str, content: Mapping[str, Any], file: str = "params.yaml")
     Raises:
         ParamsError: The schema has no such path.
     """
-    kind: Any = Params
+    kind: Any = params_class()
+    refuse_absent([key.partition(".")[0]], "its explanation")
     rules: Mapping[str, Any] = {}
     default: Any = dataclasses.MISSING
     path: list[str] = []

@@ -13,11 +13,10 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
-from voxveil.config.asr import AsrParams
 from voxveil.config.features import ContentVariant
-from voxveil.config.fields import speeds_of
 from voxveil.config.model import Params
 from voxveil.config.older import RENAMED, matches
+from voxveil.config.sections import MISSING, params_class, registered_names, without_absent
 from voxveil.runtime.errors import ParamsError
 
 __all__ = ["load_params", "original_system", "parse_params", "parse_section", "read_mapping"]
@@ -68,8 +67,8 @@ def parse_params(content: Mapping[str, Any], *, complete: bool = False) -> Param
 
     Args:
         content: Sections by name.
-        complete: Every section, and every key that dvc.yaml needs, must be present (a params file). Defaults
-            fill in whatever else is left out.
+        complete: Every section of the product, and every key that dvc.yaml needs, must be present (a params
+            file). Defaults fill in whatever else is left out.
 
     Raises:
         ParamsError: With the dotted path, what was got and what is allowed.
@@ -80,7 +79,7 @@ def parse_params(content: Mapping[str, Any], *, complete: bool = False) -> Param
                 f"{old}: {f'is now {new}' if new else 'was dropped'}; 'voxveil params upgrade' changes a"
                 " params.yaml and keeps its values; change an overlay by hand"
             )
-    params = _section(Params, content, "", complete)
+    params = _section(params_class(), without_absent(content), "", complete)
     _check_references(params)
     return params
 
@@ -111,8 +110,11 @@ def _section(kind: type[_T], content: Any, path: str, complete: bool) -> _T:
         where = _join(path, name)
         if name in content:
             values[name] = _value(hints[name], content[name], where, field.metadata, complete)
-        elif complete and (kind is Params or field.metadata.get("written") == "always"):
-            raise ParamsError(f"{where}: missing; 'voxveil params upgrade' adds it and keeps your values")
+        elif complete and kind is params_class() and name in registered_names():
+            # Its default would hide that the file lacks the values of its scale: see section_of.
+            values[name] = None
+        elif complete and (kind is params_class() or field.metadata.get("written") == "always"):
+            raise ParamsError(f"{where}: {MISSING}")
     return kind(**values)
 
 
@@ -188,19 +190,11 @@ def _check_rho(variant: ContentVariant, where: str) -> None:
         raise ParamsError(f"{where}.rho: is of the mechanism gaussian alone; must be 0, got {variant.rho:g}")
 
 
-def _check_asr(asr: AsrParams) -> None:
-    if asr.width % 2 or asr.width % asr.heads:
-        raise ParamsError(
-            f"asr.width: must be a multiple of 2 and of asr.heads ({asr.heads}), got {asr.width}"
-        )
-    if asr.kernel % 2 == 0:
-        raise ParamsError(f"asr.kernel: must be odd, got {asr.kernel}")
-    speeds_of(asr.speeds, "asr.speeds")
-
-
-def _check_gpus(params: Params) -> None:
+def _check_sections(params: Params) -> None:
     for field in dataclasses.fields(params):
         section = getattr(params, field.name)
+        if hasattr(section, "check"):
+            section.check(field.name)
         if hasattr(section, "gpus") and section.gpus > section.batch:
             raise ParamsError(
                 f"{field.name}.gpus: got {section.gpus}, more than {field.name}.batch ({section.batch});"
@@ -227,8 +221,7 @@ def _check_references(params: Params) -> None:
         raise ParamsError(
             f"train_vocoder.discriminator: must be a multiple of 4, got {params.train_vocoder.discriminator}"
         )
-    _check_asr(params.asr)
-    _check_gpus(params)
+    _check_sections(params)
     for name, system in params.systems.items():
         if system.mcadams_low > system.mcadams_high:
             raise ParamsError(

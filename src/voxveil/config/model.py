@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from voxveil.config.asr import AsrParams
 from voxveil.config.features import (
     ContentVariant,
     PitchVariant,
@@ -24,7 +23,6 @@ from voxveil.config.networks import (
 
 __all__ = [
     "AnonymizeParams",
-    "AsiParams",
     "BaseParams",
     "BundleParams",
     "ClusterParams",
@@ -32,7 +30,6 @@ __all__ = [
     "GateParams",
     "Params",
     "PrepareParams",
-    "ProbeParams",
     "ReportParams",
     "ScoreParams",
     "SystemParams",
@@ -125,46 +122,6 @@ class AnonymizeParams:
     )
     samples: int = knob(
         3, "utterances whose original and anonymized audio the report plays", low=0, written="usually"
-    )
-
-
-@dataclass(frozen=True)
-class AsiParams:
-    """Automatic speaker identification from pitch or content features alone; no stage reads it."""
-
-    channels: int = knob(64, "width of the x-vector network", low=2)
-    steps: int = knob(400, "training steps at most; fewer where validation stops improving", low=1)
-    batch: int = knob(32, "crops per step", low=2)
-    crop_frames: int = knob(200, "frames (after grouping) per training crop", low=10)
-    group: int = knob(1, "frames averaged into one before the network: long features train sooner", low=1)
-    learning_rate: float = knob(5e-3, "Adam learning rate", above=0)
-    full: bool = knob(False, "80/10/10 % of every speaker; else one utterance to stop by, one to test on")
-    patience: int = knob(
-        40,
-        "validations (40 in all steps) without a new best before it ends; fewer may end a slow start",
-        low=1,
-    )
-
-
-@dataclass(frozen=True)
-class ProbeParams:
-    """What is decoded from features alone, and how U_ASR is measured; no stage reads it."""
-
-    words: bool = knob(
-        False, "decode words with lexicon and n-gram (English; needs transcripts)", written="usually"
-    )
-    tuning: int = knob(24, "training utterances that the decoders' acoustic scales are chosen on", low=1)
-    recognizer: str = knob(
-        "hybrid",
-        "of U_ASR: phones by an acoustic model (mini size), or words by section asr (full size)",
-        one_of=("hybrid", "conformer"),
-        written="usually",
-    )
-    largest_errors: float = knob(
-        90.0,
-        "% wrong of original speech: more, and what was trained on it for U_ASR is set up wrongly; 100 = off",
-        above=0,
-        high=100,
     )
 
 
@@ -314,7 +271,7 @@ class SystemParams:
 
 @dataclass(frozen=True)
 class Params:
-    """All of params.yaml."""
+    """All of params.yaml but the sections that extensions register (:mod:`voxveil.config.sections`)."""
 
     base: BaseParams = field(default_factory=BaseParams)
     systems: dict[str, SystemParams] = table("The systems to train, attack and measure, by name.")
@@ -335,8 +292,5 @@ class Params:
     transcribe: TranscribeParams = field(default_factory=TranscribeParams)
     evaluate: EvaluateParams = field(default_factory=EvaluateParams)
     report: ReportParams = field(default_factory=ReportParams)
-    asi: AsiParams = field(default_factory=AsiParams)
-    probe: ProbeParams = field(default_factory=ProbeParams)
-    asr: AsrParams = field(default_factory=AsrParams)
     gate: GateParams = field(default_factory=GateParams)
     cluster: ClusterParams = field(default_factory=ClusterParams)

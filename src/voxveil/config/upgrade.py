@@ -10,8 +10,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from voxveil.config.compose import compose, params_text, to_mapping
 from voxveil.config.load import parse_params, read_mapping
-from voxveil.config.model import Params
 from voxveil.config.older import RENAMED, matches, renamed_content
+from voxveil.config.sections import params_class, refuse_absent
 from voxveil.runtime.atomic import write_text
 
 __all__ = ["backup", "difference", "upgraded_text"]
@@ -39,10 +39,11 @@ def upgraded_text(path: Path, renamed: Mapping[str, str | None] = RENAMED) -> st
     # Versions with variants inside their trainings wrote every knob: one that such a file lacks came later.
     # Since then a knob that is left out has its default, so only sections and needed keys are filled in.
     whole = bool(matches(content, ["*", "variants"]))
-    filled = _filled(moved, _defaults(path, moved), Params, whole=whole)
+    filled = _filled(moved, _defaults(path, moved), params_class(), whole=whole)
     params = parse_params(filled)
     if moved == content == filled:
         return path.read_text(encoding="utf-8")
+    refuse_absent(content, f"an upgrade of {path}, which writes every section anew,")
     return params_text(params, command=_COMMAND)
 
 
@@ -70,7 +71,7 @@ def _defaults(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     base = content.get("base")
     scale = base.get("scale") if isinstance(base, Mapping) else None
     overlay = path.parent / "params" / f"{scale}.yaml"
-    values: dict[str, Any] = to_mapping(compose(overlay) if overlay.is_file() else Params())
+    values: dict[str, Any] = to_mapping(compose(overlay) if overlay.is_file() else params_class()())
     return values
 
 
@@ -91,7 +92,7 @@ def _filled(
     for field in dataclasses.fields(kind):
         name, hint = field.name, hints[field.name]
         if name not in content:
-            if whole or kind is Params or field.metadata.get("written") == "always":
+            if whole or kind is params_class() or field.metadata.get("written") == "always":
                 filled[name] = below[name]
         elif not isinstance(content[name], Mapping):
             continue

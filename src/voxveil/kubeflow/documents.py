@@ -7,12 +7,12 @@ import re
 from voxveil.kubeflow.ends import files_artifact
 from voxveil.kubeflow.steps.registry import (
     FINAL_STATUS,
-    STEP_PARAMETERS,
-    STEP_READS,
-    STEP_VALUES,
-    STEPS,
+    all_steps,
     is_step,
     spec_of,
+    step_parameters,
+    step_reads,
+    step_values,
 )
 from voxveil.runtime.errors import InputError
 from voxveil.stages.declaration import Keyed, MadeFor, Port, Service, StageSpec
@@ -114,13 +114,13 @@ def _table(spec: StageSpec) -> str:
 def _rows(spec: StageSpec) -> list[_Row]:
     """Return name, what it is, type, secrecy and content of every input and output of a component."""
     sections = ", ".join(f"`{name}`" for name in ("base", *spec.sections))
-    reads = STEP_READS.get(spec.name, "") if is_step(spec.name) else f"the stage reads {sections}"
+    reads = step_reads(spec.name) if is_step(spec.name) else f"the stage reads {sections}"
     rows: list[_Row] = [
         ("params", "parameter", "STRUCT", "-", f"every parameter{'; ' if reads else ''}{reads}")
     ]
     if spec.keyed:
         rows.append(("key", "parameter", "STRING", "-", _KEYS[spec.keyed]))
-    for name, holds in STEP_PARAMETERS.get(spec.name, {}).items():
+    for name, holds in step_parameters(spec.name).items():
         rows.append((name, "parameter", "STRUCT" if name == FINAL_STATUS else "STRING", "-", holds))
     for port in spec.inputs:
         kind = "LIST" if port.many or port.shares else port.kind
@@ -133,7 +133,7 @@ def _rows(spec: StageSpec) -> list[_Row]:
     if spec.trains:
         holds = "`TRAINING FINGERPRINT`, by which the report finds its run in MLflow"
         rows.append(("fingerprint", "output", "STRING", "-", holds))
-    rows += [(name, "output", "STRING", "-", holds) for name, holds in STEP_VALUES.get(spec.name, {}).items()]
+    rows += [(name, "output", "STRING", "-", holds) for name, holds in step_values(spec.name).items()]
     return rows
 
 
@@ -234,14 +234,14 @@ def permissions() -> str:
 
 
 def _using(service: Service) -> list[str]:
-    return [spec.name for spec in (*STAGES, *STEPS) if spec.uses(service)]
+    return [spec.name for spec in (*STAGES, *all_steps()) if spec.uses(service)]
 
 
 def _confined() -> list[str]:
     """Return what handles private or released data, and reaches neither MLflow nor the world."""
     return [
         spec.name
-        for spec in (*STAGES, *STEPS)
+        for spec in (*STAGES, *all_steps())
         if any(port.secrecy != "public" for port in spec.outputs)
         or any(_origin(port).secrecy != "public" for port in spec.inputs)
         if not spec.uses("mlflow") and not spec.uses("https")

@@ -58,8 +58,8 @@ def collect(entries: Any, folder: Path, name: str, systems: Sequence[str]) -> No
 def collect_shares(entries: Any, folder: Path, name: str, system: str) -> None:
     """Fetch every share of some work into ``folder/0``, ``folder/1``, ... and verify it.
 
-    Which share each is, and whether all are there, its content says (:mod:`voxveil.stages.gathering`,
-    :mod:`voxveil.research.probe.experiment`).
+    Which share each is, and whether all are there, its content says: the step that gathers them checks it
+    (:mod:`voxveil.stages.gathering` for shares of a stage).
 
     Args:
         entries: ``SYSTEM URI DIGEST`` texts, one per share, in any order.

@@ -25,7 +25,14 @@ from voxveil.kubeflow.documents import (
     with_block,
 )
 from voxveil.kubeflow.ends import files_artifact
-from voxveil.kubeflow.steps.registry import FINAL_STATUS, STEP_PARAMETERS, STEP_VALUES, STEPS, is_step
+from voxveil.kubeflow.steps.registry import (
+    FINAL_STATUS,
+    all_steps,
+    declared_in,
+    is_step,
+    step_parameters,
+    step_values,
+)
 from voxveil.runtime.atomic import write_text
 from voxveil.runtime.errors import InputError
 from voxveil.stages.dvc_pipeline import dvc_yaml
@@ -63,7 +70,7 @@ def component_source(spec: StageSpec) -> str:
     used = ", ".join(name for name in known if name in _words(types))
     return _TEMPLATE.format(
         kind="step" if is_step(spec.name) else "stage",
-        table="kubeflow/steps/registry.py" if is_step(spec.name) else "stages/registry.py",
+        table=declared_in(spec.name),
         command=spec.command,
         name=spec.name,
         imports=f"from kfp.dsl import {used}\n" if used else "",
@@ -81,7 +88,7 @@ def generated_files(root: Path) -> Mapping[Path, str]:
         InputError: A file lacks the markers between which its generated part stands.
     """
     files = {root / "dvc.yaml": dvc_yaml()}
-    for spec in (*STAGES, *STEPS):
+    for spec in (*STAGES, *all_steps()):
         folder = root / "components" / spec.name
         files[folder / "component.py"] = component_source(spec)
         files[folder / "README.md"] = readme(spec, _text(folder / "README.md"))
@@ -116,7 +123,7 @@ def _text(path: Path) -> str:
 def _inputs(spec: StageSpec) -> list[str]:
     """Return the arguments of a component that are inputs."""
     arguments = ["params: dict", *(["key: str"] if spec.keyed else [])]
-    for name in STEP_PARAMETERS.get(spec.name, {}):
+    for name in step_parameters(spec.name):
         arguments.append(f"{name}: {'dsl.PipelineTaskFinalStatus' if name == FINAL_STATUS else 'str'}")
     for port in spec.inputs:
         if port.many or port.shares:
@@ -138,7 +145,7 @@ def _outputs(spec: StageSpec) -> list[str]:
         arguments.append(f"{port.name}_digest: dsl.OutputPath(str)")
         if port.located:
             arguments.append(f"{port.name}_location: dsl.OutputPath(str)")
-    values = [*(["fingerprint"] if spec.trains else []), *STEP_VALUES.get(spec.name, {})]
+    values = [*(["fingerprint"] if spec.trains else []), *step_values(spec.name)]
     return [*arguments, *(f"{name}: dsl.OutputPath(str)" for name in values)]
 
 

@@ -168,10 +168,16 @@ def code_digests(spec: StageSpec) -> dict[str, str]:
 
 
 def code_digest(name: str) -> str:
-    """Return the SHA-256 over the Python files of a module or package, e.g. ``privacy``."""
+    """Return the SHA-256 over the Python files of a module or package, e.g. ``privacy``.
+
+    Raises:
+        InputError: There is none: a digest of nothing would never change.
+    """
     root = Path(__file__).resolve().parents[1]
     path = root / name
     files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    if not files:
+        raise InputError(f"code {name}: no such module or package in {root}")
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")

@@ -16,6 +16,7 @@ from voxveil.cli.main import main
 from voxveil.config import load_params, parse_params
 from voxveil.config.compose import compose, params_text, to_mapping, use_overlay
 from voxveil.config.model import Params
+from voxveil.config.sections import params_class
 from voxveil.runtime.errors import ParamsError
 from voxveil.stages.registry import STAGES, stage_spec
 from voxveil.stages.run import fingerprint
@@ -183,14 +184,14 @@ def test_the_quickstart_is_short_and_explains_each_knob_of_a_table_once(root: Pa
 def test_a_composed_file_holds_what_differs_and_what_dvc_needs(root: Path, name: str) -> None:
     params = compose(root / "params" / f"{name}.yaml")
     content = yaml.safe_load(params_text(params))
-    assert list(content) == [field.name for field in dataclasses.fields(Params)]
+    assert list(content) == [field.name for field in dataclasses.fields(params_class())]
     for path in NEEDED:
         assert reduce(lambda part, key: part[key], path.split("."), content) is not None
     for system in content["systems"].values():
         assert {"kind", "pitch", "content"} <= set(system)
     for variant in (*content["pitch_variants"].values(), *content["content_variants"].values()):
         assert {"mechanism", "epsilon"} <= set(variant)
-    whole, default = to_mapping(params), to_mapping(Params())
+    whole, default = to_mapping(params), to_mapping(params_class()())
     for section, knobs in content.items():
         if section in ("systems", "pitch_variants", "content_variants"):
             continue

@@ -15,7 +15,7 @@ import yaml
 from voxveil.cli.main import main
 from voxveil.config.compose import compose, params_text, scalar_text, to_mapping
 from voxveil.config.load import load_params
-from voxveil.config.model import Params
+from voxveil.config.sections import params_class
 
 pytest.importorskip("dvc")
 
@@ -36,7 +36,7 @@ LEFT_OUT = {
 UNREAD = {"asi", "probe", "asr", "gate", "cluster"}
 #: What stands in the docs for any variant, and a name that the quickstart has.
 ANY, NAME = "ID", "dp"
-_SECTIONS = [field.name for field in dataclasses.fields(Params)]
+_SECTIONS = [field.name for field in dataclasses.fields(params_class())]
 _KNOB = re.compile(rf"(?<![\w./-])(?:{'|'.join(_SECTIONS)})(?:\.\w+)+")
 _FILES = (".md", ".py", ".json", ".yaml", ".csv")
 
@@ -52,13 +52,13 @@ def documented(root: Path) -> set[str]:
 
 def tables() -> set[str]:
     """Return the sections whose keys a user chooses."""
-    return {name for name, hint in get_type_hints(Params).items() if get_origin(hint) is dict}
+    return {name for name, hint in get_type_hints(params_class()).items() if get_origin(hint) is dict}
 
 
 def field_of(path: str) -> dataclasses.Field[Any]:
     """Return the schema's field of a knob."""
     section, *_, knob = path.split(".")
-    hint = get_type_hints(Params)[section]
+    hint = get_type_hints(params_class())[section]
     kind = get_args(hint)[1] if get_origin(hint) is dict else hint
     (field,) = (each for each in dataclasses.fields(kind) if each.name == knob)
     return field

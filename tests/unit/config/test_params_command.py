@@ -12,7 +12,9 @@ from voxveil.cli.main import main
 from voxveil.config import load_params
 from voxveil.config.compose import compose, params_text, to_mapping
 from voxveil.config.older import RENAMED
+from voxveil.config.sections import section_of
 from voxveil.config.upgrade import upgraded_text
+from voxveil.research.params import AsrParams
 from voxveil.runtime.errors import ParamsError
 
 #: A file in which every knob stands, and the variants inside their trainings.
@@ -180,15 +182,16 @@ def test_a_section_that_is_new_gets_its_values_and_left_out_knobs_their_default(
     path = project / "params.yaml"
     text = params_text(compose(root / "params/librispeech.yaml"))
     start = text.index("# The recognizer of `probe utility`")
-    end = text.index("# When a newly trained system")
-    edited = text[:start] + text[end:].replace("  kind: nsf_gan", "")
+    end = text.index("# What is decoded from features alone")
+    report, gate = text.index("# The page and its figures."), text.index("# When a newly trained system")
+    edited = text[:report] + text[gate:start] + text[end:]
     without = "".join(line for line in edited.splitlines(keepends=True) if "kind: nsf_gan" not in line)
     path.write_text(without)
     assert main(["params", "check"]) == 2
-    assert "asr: missing; 'voxveil params upgrade' adds it" in capsys.readouterr().err
+    assert "report: missing; 'voxveil params upgrade' adds it" in capsys.readouterr().err
     assert main(["params", "upgrade"]) == 0
     params = load_params(path)
-    assert params.asr.steps == 80_000, "a section gets the values of its scale"
+    assert section_of(params, AsrParams).steps == 80_000, "a section gets the values of its scale"
     assert params.train_vocoder.kind == "stft", "a knob that a file leaves out has its default"
 
 

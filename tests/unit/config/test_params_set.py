@@ -10,7 +10,8 @@ import pytest
 
 from voxveil.cli.main import main
 from voxveil.config import load_params
-from voxveil.config.model import Params
+from voxveil.config.sections import params_class, section_of
+from voxveil.research.params import AsiParams
 
 
 @pytest.fixture
@@ -110,9 +111,9 @@ def test_explain_lists_every_knob_its_value_its_default_and_where_it_comes_from(
             section = line.split(":")[0].strip()
     knobs = {
         f"{field.name}.{knob.name}"
-        for field in dataclasses.fields(Params)
-        if not isinstance(getattr(Params(), field.name), dict)
-        for knob in dataclasses.fields(getattr(Params(), field.name))
+        for field in dataclasses.fields(params_class())
+        if not isinstance(getattr(params_class()(), field.name), dict)
+        for knob in dataclasses.fields(getattr(params_class()(), field.name))
     }
     assert len(knobs) > 120 and knobs <= listed
     assert "    group = 4 (params.yaml, default 1): " in shown
@@ -132,7 +133,8 @@ def test_set_adds_knobs_and_keeps_comments_and_edits(path: Path) -> None:
     for change in (*changes, "content_variants.dp.every=3"):
         assert main(["params", "set", change]) == 0
     params = load_params(path)
-    assert (params.asi.steps, params.asi.batch, params.train_speaker.channels) == (3, 4, 32)
+    asi = section_of(params, AsiParams)
+    assert (asi.steps, asi.batch, params.train_speaker.channels) == (3, 4, 32)
     assert (params.systems["anon"].target, params.content_variants["dp"].every) == ("farthest", 3)
     after = path.read_text()
     assert "# mine\n# more of mine" in after

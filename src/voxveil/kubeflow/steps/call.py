@@ -1,9 +1,9 @@
-"""Input of a step call, and the result that it writes."""
+"""Input of a step call, the result that it writes, and the declaration of a registered step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from voxveil.kubeflow.fan_in import location
 from voxveil.runtime.atomic import whole_directory, write_json
 from voxveil.runtime.done import Done, finish
 from voxveil.runtime.errors import InputError
+from voxveil.stages.registry import StageSpec
 
-__all__ = ["StepCall", "StepResult"]
+__all__ = ["Step", "StepCall", "StepResult"]
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,22 @@ class StepCall:
             write_json(folder / file, content)
             done = finish(folder, self.step, self.key or None, port)
         return StepResult({port: done}, values)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that an extension registers as an entry point of the group ``voxveil.steps``.
+
+    Attributes:
+        spec: Its name, inputs and outputs, in the form of a stage.
+        run: Does the step's work.
+        parameters: Texts it takes beside ``params`` and ``key``, with what each is.
+        values: Texts it gives beside the digests of its outputs, with what each is.
+        reads: What it does with ``params``, for its documentation.
+    """
+
+    spec: StageSpec
+    run: Callable[[StepCall], StepResult]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    reads: str = ""

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from voxveil.research.probe.pipeline import FEATURES, PROBED
 from voxveil.runtime.errors import InputError
+from voxveil.runtime.extensions import STEPS as REGISTERED
+from voxveil.runtime.extensions import load, registered
 from voxveil.stages.registry import STAGES, Port, StageSpec, stage_spec
+
+if TYPE_CHECKING:
+    from voxveil.kubeflow.steps.call import Step, StepCall, StepResult
 
 __all__ = [
     "FINAL_STATUS",
     "STEPS",
-    "STEP_PARAMETERS",
-    "STEP_READS",
-    "STEP_VALUES",
+    "all_steps",
+    "declared_in",
     "gather_of",
     "is_step",
     "share_of",
     "spec_of",
-    "step_module",
+    "step_parameters",
+    "step_reads",
+    "step_runner",
+    "step_values",
 ]
 
 #: The parameter in which Kubeflow tells an exit task what became of the others.
 FINAL_STATUS = "status"
 
 _SHARE, _GATHER = "_share", "_gather"
-#: What the probe of each kind of feature measures.
-_MEASURED = {"pitch": "correlation", "content": "frames and words right"}
 _FLAT = "flat numbers under their MLflow names"
 _SHOWN = "shown on Kubeflow's page"
 
@@ -48,31 +54,6 @@ def _gather(stage: StageSpec, what: str) -> StageSpec:
     inputs = (Port("shares", "Dataset", made_by=f"{stage.name}{_SHARE}", made_for="key", shares=True),)
     return StageSpec(
         f"{stage.name}{_GATHER}", what, inputs, stage.outputs, keyed=stage.keyed, cacheable=False
-    )
-
-
-def _probe(kind: str) -> StageSpec:
-    """Return the step that measures one draw of a variant; it needs what training the variant needs."""
-    trained = stage_spec(PROBED[kind])
-    model = Port("model", "Model", made_by=trained.name, made_for="key")
-    what = f"measure one draw of a {kind} variant's noise on public speech"
-    outputs = (
-        Port(
-            "probe",
-            "Dataset",
-            located=True,
-            holds=f"probe.json: {_MEASURED[kind]}, who is named, ε and what can pass",
-        ),
-    )
-    return replace(
-        trained,
-        name=f"probe_{kind}",
-        help=what,
-        inputs=(*trained.inputs, model),
-        outputs=outputs,
-        sections=(),
-        packages=(),
-        cacheable=False,
     )
 
 
@@ -186,32 +167,12 @@ STEPS: tuple[StageSpec, ...] = (
     _gather(stage_spec("anonymize"), "put the anonymized shares of one system together, or refuse"),
     _share(stage_spec("score"), "attack in some of the scenarios; a gather puts them together", "scenarios"),
     _gather(stage_spec("score"), "put the attacked scenarios of one system together, or refuse"),
-    *(_probe(kind) for kind in PROBED),
-    StageSpec(
-        "probe_gather",
-        "put the probes of every variant and draw together: table, figures and page, or refuse",
-        tuple(Port(kind, "Dataset", made_by=f"probe_{kind}", shares=True) for kind in PROBED),
-        (
-            Port(
-                "experiment",
-                "Dataset",
-                holds=f"`outputs/probe/KIND/VARIANT/draw-N/` and `{FEATURES}/` as of `voxveil probe run`",
-            ),
-            Port(
-                "page",
-                "HTML",
-                copy_of=f"experiment/{FEATURES}/index.html",
-                holds=f"the page of `{FEATURES}`, shown by Kubeflow",
-            ),
-        ),
-        cacheable=False,
-    ),
 )
-"""Every step."""
+"""Every step of the product."""
 
 _SHARE_NUMBER = {"share": "which share, e.g. `2-of-3`"}
 
-STEP_PARAMETERS: Mapping[str, Mapping[str, str]] = {
+_PARAMETERS: Mapping[str, Mapping[str, str]] = {
     "anonymize_share": _SHARE_NUMBER,
     "score_share": _SHARE_NUMBER,
     "prepare_revision": {
@@ -235,20 +196,18 @@ STEP_PARAMETERS: Mapping[str, Mapping[str, str]] = {
         "location": "`s3://BUCKET/PREFIX` of the folder",
         "suffix": "ending of the anonymized data folders (`_mcadams`); empty where there is one system",
     },
-    **{f"probe_{kind}": {"draw": "number of the draw of its noise, from 1 on"} for kind in PROBED},
     "close_run": {FINAL_STATUS: "final status of the pipeline run; Kubeflow fills it"},
 }
-"""What a step takes beside ``params`` and ``key``, with what each is: texts, but for the final status."""
+"""What a step of the product takes beside ``params`` and ``key``: texts, but for the final status."""
 
-STEP_VALUES: Mapping[str, Mapping[str, str]] = {
-    **{step.name: {} for step in STEPS},
+_VALUES: Mapping[str, Mapping[str, str]] = {
     "prepare_revision": {"commit": "the commit that the revision stood for"},
     "gate": {"promoted": "`true` or `false`"},
     "register": {"version": "version in the registry"},
 }
-"""Texts a step gives beside the digests of its outputs, with what each is."""
+"""Texts a step of the product gives beside the digests of its outputs, with what each is."""
 
-STEP_READS: Mapping[str, str] = {
+_READS: Mapping[str, str] = {
     **{f"{name}{_SHARE}": f"the step reads `base`, `{name}`, `cluster`" for name in ("anonymize", "score")},
     **{f"{name}{_GATHER}": "the step reads `cluster`" for name in ("anonymize", "score")},
     "prepare_revision": "`prepare.source` is replaced by what was fetched",
@@ -256,20 +215,55 @@ STEP_READS: Mapping[str, str] = {
     "evaluate_scores": "the step reads `evaluate.replicates` and `base.seed`",
     "evaluate_attacks": "the step reads `evaluate.replicates` and `base.seed`",
     "attack_external": "the step reads `train_attacker`, `score.rank_inputs`, `base.seed`, `base.threads`",
-    **{f"probe_{kind}": f"the step reads `base`, `asi`, `probe`, `{kind}_variants`" for kind in PROBED},
-    "probe_gather": "the step reads the names of the variants and their mechanisms",
 }
-"""What a step does with ``params``; a stage reads the sections that it declares."""
+"""What a step of the product does with ``params``; a stage reads the sections that it declares."""
 
 
 def is_step(name: str) -> bool:
     """Return whether ``name`` is a step and not a stage."""
-    return any(name == step.name for step in STEPS)
+    return any(name == step.name for step in STEPS) or name in registered(REGISTERED)
 
 
-def step_module(name: str) -> str:
-    """Return the full name of the module whose ``run`` does the work of a step."""
-    return f"{__package__}.{'sharing' if share_of(name) or gather_of(name) else name}"
+def all_steps() -> tuple[StageSpec, ...]:
+    """Return the steps of the product and the registered ones.
+
+    Raises:
+        MissingExtraError: The extra of a registered step is not installed.
+    """
+    return (*STEPS, *(load(entry).spec for entry in registered(REGISTERED).values()))
+
+
+def declared_in(name: str) -> str:
+    """Return the file that declares the step or stage, relative to the package."""
+    if not is_step(name):
+        return "stages/registry.py"
+    if _is_ours(name):
+        return "kubeflow/steps/registry.py"
+    return f"{registered(REGISTERED)[name].module.partition('.')[2].replace('.', '/')}.py"
+
+
+def step_parameters(name: str) -> Mapping[str, str]:
+    """Return what the step takes beside ``params`` and ``key``, with what each is; of a stage, nothing."""
+    return _PARAMETERS.get(name, {}) if _is_ours(name) else _registered(name).parameters
+
+
+def step_values(name: str) -> Mapping[str, str]:
+    """Return the texts that the step gives beside the digests of its outputs; of a stage, none."""
+    return _VALUES.get(name, {}) if _is_ours(name) else _registered(name).values
+
+
+def step_reads(name: str) -> str:
+    """Return what the step does with ``params``."""
+    return _READS.get(name, "") if _is_ours(name) else _registered(name).reads
+
+
+def step_runner(name: str) -> Callable[[StepCall], StepResult]:
+    """Return the function that runs the step."""
+    if not _is_ours(name):
+        return _registered(name).run
+    module = "sharing" if share_of(name) or gather_of(name) else name
+    run: Callable[[StepCall], StepResult] = importlib.import_module(f"{__package__}.{module}").run
+    return run
 
 
 def share_of(name: str) -> str:
@@ -293,9 +287,22 @@ def spec_of(name: str) -> StageSpec:
     Raises:
         InputError: There is none.
     """
+    stem = name.replace("-", "_")
     for step in STEPS:
-        if name in (step.name, step.command):
+        if step.name == stem:
             return step
-    if any(name in (stage.name, stage.command) for stage in STAGES):
-        return stage_spec(name)
-    raise InputError(f"no step {name!r}; steps: {', '.join(step.command for step in STEPS)}")
+    if any(stem == stage.name for stage in STAGES):
+        return stage_spec(stem)
+    if stem in registered(REGISTERED):
+        return _registered(stem).spec
+    known = (*(step.name for step in STEPS), *registered(REGISTERED))
+    raise InputError(f"no step {name!r}; steps: {', '.join(step.replace('_', '-') for step in known)}")
+
+
+def _is_ours(name: str) -> bool:
+    return any(name == spec.name for spec in (*STEPS, *STAGES))
+
+
+def _registered(name: str) -> Step:
+    step: Step = load(registered(REGISTERED)[name])
+    return step

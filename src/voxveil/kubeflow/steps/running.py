@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 from voxveil.kubeflow.adapter import run_task
 from voxveil.kubeflow.steps.call import StepCall, StepResult
-from voxveil.kubeflow.steps.registry import STEP_VALUES, is_step, share_of, spec_of, step_module
+from voxveil.kubeflow.steps.registry import is_step, share_of, spec_of, step_runner, step_values
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import InputError
 
@@ -38,7 +36,6 @@ def run_step(name: str, executor_input_json: str) -> int:
                 raise InputError(
                     f"input {port.name}: must be output of {port.made_by}, is output of {done.stage}"
                 )
-        result: StepResult = importlib.import_module(step_module(spec.name)).run(call)
-        return result
+        return step_runner(spec.name)(call)
 
-    return run_task(spec, executor_input_json, work, tuple(STEP_VALUES[spec.name]))
+    return run_task(spec, executor_input_json, work, tuple(step_values(spec.name)))

@@ -104,8 +104,7 @@ def clopper_pearson(hits: Any, trials: Any, side: float) -> tuple[Sample, Sample
     """Return the exact bounds of a probability (Clopper and Pearson 1934), elementwise.
 
     Args:
-        hits: In [0, trials]; need not be whole (an effective number of trials, see
-            :func:`voxveil.attack.asi.result.clustered_interval`).
+        hits: In [0, trials]; need not be whole: dependent trials count as an effective number of them.
         trials: Above 0.
         side: Chance that the probability lies below the lower bound, and that it lies above the upper one.
 

@@ -124,7 +124,7 @@ def learn_tokens(texts: Sequence[str], pieces: int) -> Tokens:
         raise InputError(
             f"asr.pieces: {pieces} pieces for {len(characters)} characters; must be more, or 0 for characters"
         )
-    module = optional_module("sentencepiece", "train")
+    module = optional_module("sentencepiece", "research")
     model = io.BytesIO()
     try:
         module.SentencePieceTrainer.train(
@@ -147,4 +147,4 @@ def learn_tokens(texts: Sequence[str], pieces: int) -> Tokens:
 
 
 def _processor(model: bytes) -> Any:
-    return optional_module("sentencepiece", "train").SentencePieceProcessor(model_proto=model)
+    return optional_module("sentencepiece", "research").SentencePieceProcessor(model_proto=model)

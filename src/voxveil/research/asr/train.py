@@ -16,13 +16,13 @@ import torch
 from torch.nn import functional
 
 from voxveil.audio.frames import SAMPLE_RATE
-from voxveil.config.asr import AsrParams
 from voxveil.config.fields import speeds_of
 from voxveil.corpus.split import Utterance
 from voxveil.research.asr.batches import Batches, Read, Reader, Said, fitting
 from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel, quiet
 from voxveil.research.asr.recognizer import Recognizer
 from voxveil.research.asr.tokens import BEGIN, BLANK, END, learn_tokens
+from voxveil.research.params import AsrParams
 from voxveil.training.holdout import hold_out
 from voxveil.training.loop import CurveSink, Plan, device, early_stopping, fit, precision, seeded
 from voxveil.training.placeholders import remove_placeholders

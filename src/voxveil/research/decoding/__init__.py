@@ -1,1 +1,1 @@
-"""Decoding of words and phones from released content: lexicon, language models, search."""
+"""Decoding of words and phones from released content: decoding graph, search, phone model."""

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.corpus.phones import SILENCE
-from voxveil.research.decoding.lexicon import Lexicon
-from voxveil.research.decoding.ngrams import BEGIN, END, NGramModel, arpa
 from voxveil.runtime.atomic import read_json, whole_directory, write_json
 from voxveil.runtime.errors import InputError, MissingExtraError
+from voxveil.utility.language.lexicon import Lexicon
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel, arpa
 
 __all__ = ["Graph", "build_graph"]
 
@@ -135,7 +135,7 @@ def fst_module() -> Any:
     try:
         import kaldifst
     except ImportError:
-        raise MissingExtraError("kaldifst", "train") from None
+        raise MissingExtraError("kaldifst", "research") from None
     return kaldifst
 
 
@@ -144,7 +144,7 @@ def _grammar(kaldifst: Any, model: NGramModel, words: Sequence[str]) -> Any:
     try:
         import kaldilm
     except ImportError:
-        raise MissingExtraError("kaldilm", "train") from None
+        raise MissingExtraError("kaldilm", "research") from None
     with tempfile.TemporaryDirectory(prefix="voxveil-graph-") as folder:
         table, source, target = (str(Path(folder) / name) for name in ("words.txt", "lm.arpa", "lm.fst"))
         symbols = ["<eps>", *words, _DISAMBIGUATION, BEGIN, END]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from voxveil.corpus.phones import PHONES
 from voxveil.corpus.split import Utterance
 from voxveil.research.decoding.graph import Graph, build_graph
-from voxveil.research.decoding.language import LanguageKnobs, language_model, training_sentences, vocabulary
-from voxveil.research.decoding.lexicon import read_dictionary, word_lexicon
 from voxveil.research.decoding.phone_model import log_shares
-from voxveil.research.decoding.sphinx_language import sphinx_dictionary_path, sphinx_language_model
+from voxveil.utility.language.lexicon import read_dictionary, word_lexicon
+from voxveil.utility.language.sphinx_language import sphinx_dictionary_path, sphinx_language_model
+from voxveil.utility.language.word_model import LanguageKnobs, language_model, training_sentences, vocabulary
 
 __all__ = ["word_graph"]
 

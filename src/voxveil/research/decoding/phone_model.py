@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.research.decoding.estimation import kneser_ney
-from voxveil.research.decoding.ngrams import BEGIN
 from voxveil.runtime.arrays import read_arrays, write_arrays
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN
 
 __all__ = [
     "MIN_FRAMES",

@@ -54,7 +54,7 @@ def decode_words(log_posteriors: NDArray[Any], graph: Graph, knobs: SearchKnobs 
         import kaldi_decoder
         import kaldifst
     except ImportError:
-        raise MissingExtraError("kaldi-decoder", "train") from None
+        raise MissingExtraError("kaldi-decoder", "research") from None
     knobs = knobs or SearchKnobs()
     value = np.asarray(log_posteriors, np.float64)
     if value.ndim != 2 or value.shape[1] != len(graph.phones) or np.isnan(value).any():

@@ -15,10 +15,12 @@ from typing import Any
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.config import Params
 from voxveil.config.fields import listed
+from voxveil.config.sections import section_of
 from voxveil.corpus.split import Utterance
 from voxveil.research.asr.recognizer import LONGEST_SECONDS, Recognizer
 from voxveil.research.asr.train import train_recognizer
 from voxveil.research.decoding.word_search import word_errors
+from voxveil.research.params import AsrParams
 from voxveil.research.probe.speeches import Cell, Speeches, judged, u_asr
 from voxveil.runtime.atomic import read_json, whole_directory
 from voxveil.runtime.done import file_sha256, finish, require_done
@@ -34,7 +36,7 @@ __all__ = ["ConformerJudge"]
 #: Parameters of section ``asr`` that change no trained recognizer.
 _OF_DECODING = ("beam", "ctc_decoding", "workers")
 #: Code behind a trained recognizer.
-_CODE = ("asr", "audio/mel.py", "training", "utility/transcripts.py")
+_CODE = ("research/asr", "audio/mel.py", "training", "utility/transcripts.py")
 
 
 class ConformerJudge:
@@ -52,6 +54,7 @@ class ConformerJudge:
     def __init__(self, speeches: Speeches, params: Params, folder: Path) -> None:
         speeches.check(phones=False)
         self._speeches, self._params, self._folder = speeches, params, folder
+        self._asr = section_of(params, AsrParams)
         self.tested: Sequence[Utterance] = judged(speeches.tested, listed(params.transcribe.judged_subsets))
         self._training: dict[str, Any] = {}
         for split, utterances in ((speeches.training, speeches.training), (speeches.tested, self.tested)):
@@ -69,7 +72,7 @@ class ConformerJudge:
         """Name of the recognizer in the table."""
         from importlib.metadata import version
 
-        asr = self._params.asr
+        asr = self._asr
         units = f"at most {asr.pieces} pieces" if asr.pieces else "characters"
         search = f"beam {asr.beam}, CTC {asr.ctc_decoding:g}" if asr.beam else "greedy CTC"
         return (
@@ -84,7 +87,7 @@ class ConformerJudge:
     def trained_on(self, state: str) -> Callable[[str], Cell]:
         """Train on speech in a state, or load it; returns the test function of speech in a state."""
         recognizer = self._recognizer(state)
-        asr, seed = self._params.asr, self._params.base.seed
+        asr, seed = self._asr, self._params.base.seed
 
         def hear(tested_state: str) -> Cell:
             audio = self._speeches.read_tested(tested_state)
@@ -116,7 +119,7 @@ class ConformerJudge:
             trained = train_recognizer(
                 list(self._speeches.training),
                 self._speeches.read_training(state),
-                self._params.asr,
+                self._asr,
                 name=f"asr[{state}]",
                 seed=self._params.base.seed,
                 checkpoints=checkpoints,
@@ -135,7 +138,7 @@ class ConformerJudge:
     def _made_from(self, state: str) -> dict[str, Any]:
         training = self._speeches.training
         speech = training if state == "original" else self._speeches.training_anonymized
-        asr = {name: value for name, value in asdict(self._params.asr).items() if name not in _OF_DECODING}
+        asr = {name: value for name, value in asdict(self._asr).items() if name not in _OF_DECODING}
         return {
             "state": state,
             "asr": asr,

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.config import Params
+from voxveil.config.sections import section_of
 from voxveil.corpus.phones import SILENCE
 from voxveil.corpus.split import Split
 from voxveil.features.content.extractor import ContentExtractor
 from voxveil.features.content.labels import phone_targets, require_phones
 from voxveil.privacy import PublicNoise
+from voxveil.research.params import ProbeParams
 from voxveil.research.probe.decoded import Listener
 from voxveil.research.probe.facts import FORMAT, Cost, corpus_of, spent
 from voxveil.research.probe.speakers import identified
@@ -44,7 +46,7 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
     split = Split(public / "extractor")
     require_phones(split, "probe")
     extractor = ContentExtractor.load(model)
-    seed = params.base.seed
+    seed, knobs = params.base.seed, section_of(params, ProbeParams)
     training, held = hold_out(split.utterances, seed)
 
     def noise(item: str, use: str) -> PublicNoise:
@@ -75,12 +77,12 @@ def probe_content(public: Path, model: Path, params: Params, variant: str, draw:
         u.id: extractor.log_posteriors(
             extractor.release(split.audio(u.id), noise(u.id, f"tune-{draw}")).value
         )
-        for u in training[:: max(1, len(training) // params.probe.tuning)][: params.probe.tuning]
+        for u in training[:: max(1, len(training) // knobs.tuning)][: knobs.tuning]
     }
     listener = Listener(training, labels, extractor.phones, tuning)
     decoded, scales = listener.phones_heard(posteriors)
     worded = {}
-    if params.probe.words:
+    if knobs.words:
         worded["wer"] = listener.word_rate(posteriors, held, replicates=_REPLICATES, seed=seed)
     return {
         "format": FORMAT,

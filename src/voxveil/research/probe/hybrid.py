@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from voxveil.config import Params
 from voxveil.config.fields import listed
+from voxveil.config.sections import section_of
 from voxveil.corpus.phones import PHONES, SILENCE
 from voxveil.corpus.split import Utterance
 from voxveil.features.content.extractor import ContentExtractor
 from voxveil.features.content.labels import phone_targets, state_targets
 from voxveil.features.content.train import LabelledUtterance, mel_features, train_content
 from voxveil.privacy import PublicNoise
+from voxveil.research.params import ProbeParams
 from voxveil.research.probe.decoded import Listener
 from voxveil.research.probe.speeches import Cell, Read, Speeches, judged, u_asr
 from voxveil.runtime.errors import ParamsError
@@ -45,7 +47,7 @@ class HybridJudge:
                 f"transcribe.variant: {variant!r} adds noise; U_ASR needs a recognizer without it"
             )
         speeches.check(phones=True)
-        self._speeches, self._params = speeches, params
+        self._speeches, self._params, self._knobs = speeches, params, section_of(params, ProbeParams)
         self.tested: Sequence[Utterance] = judged(speeches.tested, listed(params.transcribe.judged_subsets))
         self._utterances = list(speeches.training)
         self._phones = phone_targets(speeches.training, self._utterances, PHONES)
@@ -57,7 +59,7 @@ class HybridJudge:
     @property
     def name(self) -> str:
         """Name of the recognizer in the table."""
-        words = "; words by lexicon and n-gram" if self._params.probe.words else ""
+        words = "; words by lexicon and n-gram" if self._knobs.words else ""
         return f"hybrid: acoustic model of train_content, phone loop{words}"
 
     def training(self) -> dict[str, Any]:
@@ -66,9 +68,9 @@ class HybridJudge:
 
     def trained_on(self, state: str) -> Callable[[str], Cell]:
         """Train on speech in a state; returns the test function of speech in a state."""
-        params, utterances, read = self._params, self._utterances, self._speeches.read_training(state)
+        utterances, read, tuned_on = self._utterances, self._speeches.read_training(state), self._knobs.tuning
         recognizer = self._recognizer(read)
-        tuning = utterances[:: max(1, len(utterances) // params.probe.tuning)][: params.probe.tuning]
+        tuning = utterances[:: max(1, len(utterances) // tuned_on)][:tuned_on]
         listener = Listener(
             utterances,
             self._phones.labels,
@@ -114,7 +116,7 @@ class HybridJudge:
         speakers = {u.id: u.speaker for u in self.tested}
         rate = error_rate(edits, speakers, replicates=replicates, seed=seed).to_json()
         words = None
-        if self._params.probe.words:
+        if self._knobs.words:
             words = u_asr(listener.word_rate(posteriors, self.tested, replicates=replicates, seed=seed))
         return {"phones": u_asr(rate), "words": words}
 

@@ -19,7 +19,18 @@ from voxveil.runtime.done import Done, finish, require_done
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.stages.registry import StageSpec, stage_spec
 
-__all__ = ["CODE", "FEATURES", "PROBED", "PROBES", "draws_of", "dvc_yaml", "make_probe", "probe_folder"]
+__all__ = [
+    "CODE",
+    "FEATURES",
+    "GATHER_CODE",
+    "PROBED",
+    "PROBES",
+    "PROBE_CODE",
+    "draws_of",
+    "dvc_yaml",
+    "make_probe",
+    "probe_folder",
+]
 
 #: File beside dvc.yaml with the digest of each stage's code.
 CODE = "code.json"
@@ -29,6 +40,24 @@ PROBED = {"pitch": "train_pitch", "content": "train_content"}
 PROBES = "outputs/probe"
 FEATURES = "outputs/features"
 _PUBLIC = "outputs/prepare/public"
+
+#: Packages and modules that a probe's numbers depend on: a change of one measures again.
+PROBE_CODE = (
+    "research/probe",
+    "research/decoding",
+    "research/params.py",
+    "research/asi",
+    "features/content",
+    "features/pitch",
+    "metrics",
+    "privacy",
+    "training",
+    "utility",
+)
+#: What the table, figures and page of an experiment depend on.
+GATHER_CODE = tuple(
+    f"research/probe/{name}.py" for name in ("experiment", "experiment_figures", "facts", "gather")
+)
 
 
 def probe_folder(kind: str, variant: str, draw: int) -> str:

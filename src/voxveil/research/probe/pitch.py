@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.attack.asi.identification import pitch_features
-from voxveil.attack.asi.statistics import pitch_statistics
 from voxveil.config import Params
 from voxveil.corpus.split import Split, Utterance
 from voxveil.features.pitch.extractor import PitchExtractor
 from voxveil.features.pitch.scale import hz_to_unit
 from voxveil.features.pitch.train import correlation
 from voxveil.privacy import PublicNoise
+from voxveil.research.asi.identification import pitch_features
+from voxveil.research.asi.statistics import pitch_statistics
 from voxveil.research.probe.facts import FORMAT, Cost, corpus_of, spent
 from voxveil.research.probe.speakers import identified
 from voxveil.runtime.errors import InputError

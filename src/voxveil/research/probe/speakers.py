@@ -7,11 +7,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from voxveil.attack.asi.identification import Describe, identify
-from voxveil.attack.asi.split import split_utterances
-from voxveil.attack.asi.statistics import utterance_statistics
 from voxveil.config import Params
+from voxveil.config.sections import section_of
 from voxveil.corpus.split import Split
+from voxveil.research.asi.identification import Describe, identify
+from voxveil.research.asi.split import split_utterances
+from voxveil.research.asi.statistics import utterance_statistics
+from voxveil.research.params import AsiParams
 from voxveil.research.probe.facts import Cost, accuracy_limit
 
 __all__ = ["identified"]
@@ -40,8 +42,9 @@ def identified(
     by_speaker: dict[str, list[str]] = {}
     for utterance in split:
         by_speaker.setdefault(utterance.speaker, []).append(utterance.id)
-    chosen = split_utterances(by_speaker, full=params.asi.full, seed=params.base.seed)
-    found = identify(features, chosen, params.asi, params.base.seed, name=name, describe=describe)
+    asi = section_of(params, AsiParams)
+    chosen = split_utterances(by_speaker, full=asi.full, seed=params.base.seed)
+    found = identify(features, chosen, asi, params.base.seed, name=name, describe=describe)
     tested = [cost(item) for items in chosen.test.values() for item in items]
     return {
         **found.to_json(),

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.config import Params
+from voxveil.config.sections import section_of
+from voxveil.research.params import ProbeParams
 from voxveil.research.probe.speeches import STATES, Judge, Speeches
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.terminal import align_columns
@@ -46,12 +48,12 @@ def utility_table(speeches: Speeches, params: Params, folder: Path) -> dict[str,
         for tested in STATES:
             cells.append({"trained": trained, "heard": tested, **hear(tested)})
             if trained == tested == STATES[0]:
-                _require_sane(cells[0], params.probe.largest_errors)
+                _require_sane(cells[0], section_of(params, ProbeParams).largest_errors)
     return {
         "format": 1,
         "cells": cells,
         "recognizer": judge.name,
-        "largest_errors": params.probe.largest_errors,
+        "largest_errors": section_of(params, ProbeParams).largest_errors,
         "normalisation": NORMALIZATION,
         "training": {
             "speakers": len({u.speaker for u in utterances}),
@@ -81,7 +83,7 @@ def format_utility(table: Mapping[str, Any]) -> str:
 
 
 def _judge(speeches: Speeches, params: Params, folder: Path) -> Judge:
-    if params.probe.recognizer == "conformer":
+    if section_of(params, ProbeParams).recognizer == "conformer":
         from voxveil.research.probe.conformer import ConformerJudge
 
         return ConformerJudge(speeches, params, folder)

@@ -18,11 +18,13 @@ from made_dictation import SMALL, TINY, dictation, texts
 from voxveil.audio.frames import frame_count
 from voxveil.audio.mel import log_mel
 from voxveil.config.compose import compose
+from voxveil.config.sections import section_of
 from voxveil.research.asr import train
 from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel, encoded_frames
 from voxveil.research.asr.recognizer import Recognizer, collapse
 from voxveil.research.asr.tokens import BEGIN, BLANK, END, Tokens
 from voxveil.research.asr.train import TrainedRecognizer, train_recognizer
+from voxveil.research.params import AsrParams, ProbeParams
 from voxveil.runtime.errors import InputError
 from voxveil.training.loop import TrainingError, seeded
 from voxveil.utility.edits import count_edits
@@ -219,24 +221,25 @@ def test_bad_audio_is_refused(audio: np.ndarray, message: str) -> None:
 def test_full_size_takes_a_step_and_transcribes(root: Path) -> None:
     """params/librispeech.yaml, on what two utterances say."""
     params = compose(root / "params/librispeech.yaml")
-    assert params.probe.recognizer == "conformer"
-    assert params.probe.largest_errors < 100
+    probe, asr = section_of(params, ProbeParams), section_of(params, AsrParams)
+    assert probe.recognizer == "conformer"
+    assert probe.largest_errors < 100
     with torch.device("meta"):
         full = AsrNetwork(
             AsrSize(
-                params.asr.pieces + 3,
-                params.asr.width,
-                params.asr.heads,
-                params.asr.encoder_layers,
-                params.asr.decoder_layers,
-                params.asr.feedforward,
-                params.asr.kernel,
-                params.asr.dropout,
+                asr.pieces + 3,
+                asr.width,
+                asr.heads,
+                asr.encoder_layers,
+                asr.decoder_layers,
+                asr.feedforward,
+                asr.kernel,
+                asr.dropout,
             )
         )
     assert 20e6 < sum(p.numel() for p in full.parameters()) < 60e6
     utterances, audio = dictation(3)
-    one = replace(params.asr, steps=1, patience=1, pieces=0, workers=2, batch_seconds=2.5)
+    one = replace(asr, steps=1, patience=1, pieces=0, workers=2, batch_seconds=2.5)
     trained = train_recognizer(utterances, audio.__getitem__, one, name="asr", seed=1)
     assert np.isfinite(trained.curve[-1]["loss"])
     assert np.isfinite(trained.curve[-1]["held_out"])

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voxveil.research.decoding.estimation import kneser_ney
 from voxveil.research.decoding.graph import Graph, build_graph
-from voxveil.research.decoding.ngrams import BEGIN, END, NGramModel
 from voxveil.research.decoding.word_search import SCALES, SearchKnobs, decode_words, tuned, word_errors
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel
 
 pytest.importorskip("kaldifst")
 pytest.importorskip("kaldilm")

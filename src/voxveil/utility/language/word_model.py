@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from voxveil.corpus.split import Utterance
-from voxveil.research.decoding.estimation import kneser_ney
-from voxveil.research.decoding.ngrams import BEGIN, END, NGramModel, mixed, pruned, restricted
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel, mixed, pruned, restricted
 from voxveil.utility.transcripts import normalize_words
 
 __all__ = ["LanguageKnobs", "language_model", "training_sentences", "vocabulary"]

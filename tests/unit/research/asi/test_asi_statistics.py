@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
 
-from voxveil.attack.asi.statistics import StatisticsClassifier, pitch_statistics, utterance_statistics
+from voxveil.research.asi.statistics import StatisticsClassifier, pitch_statistics, utterance_statistics
 
 
 def test_statistics_are_means_and_deviations() -> None:

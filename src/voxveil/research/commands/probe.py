@@ -77,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _utility(args: argparse.Namespace) -> int:
     from voxveil.config import load_params
+    from voxveil.config.sections import section_of, with_section
     from voxveil.corpus.split import Split
+    from voxveil.research.params import ProbeParams
     from voxveil.research.probe.speeches import Speeches
     from voxveil.research.probe.utility import format_utility, utility_table
     from voxveil.runtime.atomic import write_json
@@ -86,7 +88,8 @@ def _utility(args: argparse.Namespace) -> int:
 
     params = load_params(args.params)
     if args.recognizer:
-        params = replace(params, probe=replace(params.probe, recognizer=args.recognizer))
+        knobs = replace(section_of(params, ProbeParams), recognizer=args.recognizer)
+        params = with_section(params, knobs)
     if args.system not in params.systems:
         raise ParamsError(
             f"{args.params}: no system {args.system!r}; known: {', '.join(params.systems) or 'none'}"
@@ -185,13 +188,11 @@ def _from_here(params: Params) -> Params:
 
 def _code() -> dict[str, Any]:
     """Return the digests of the code behind each stage: what changed is run again."""
-    from voxveil.research.probe.pipeline import PROBED
+    from voxveil.research.probe.pipeline import GATHER_CODE, PROBE_CODE, PROBED
     from voxveil.stages.registry import stage_spec
     from voxveil.stages.run import code_digest, code_digests
 
     code: dict[str, Any] = {name: code_digests(stage_spec(name)) for name in ("prepare", *PROBED.values())}
-    probed = ("probe", "attack", "audit", "content", "pitch", "privacy", "decoding", "metrics", "training")
-    code["probe"] = {name: code_digest(name) for name in (*probed, "utility")}
-    gathered = ("experiment", "gather", "figures", "page")
-    code["gather"] = {name: code_digest(f"probe/{name}.py") for name in gathered}
+    for stage, names in (("probe", PROBE_CODE), ("gather", GATHER_CODE)):
+        code[stage] = {name: code_digest(name) for name in names}
     return code

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from voxveil.corpus.split import Utterance
-from voxveil.research.decoding.estimation import kneser_ney
-from voxveil.research.decoding.language import LanguageKnobs, language_model, training_sentences, vocabulary
-from voxveil.research.decoding.lexicon import read_dictionary, word_lexicon
-from voxveil.research.decoding.ngrams import BEGIN, END, restricted, with_backoffs
-from voxveil.research.decoding.sphinx_language import read_trie, sphinx_dictionary_path, sphinx_language_model
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.lexicon import read_dictionary, word_lexicon
+from voxveil.utility.language.ngrams import BEGIN, END, restricted, with_backoffs
+from voxveil.utility.language.sphinx_language import read_trie, sphinx_dictionary_path, sphinx_language_model
+from voxveil.utility.language.word_model import LanguageKnobs, language_model, training_sentences, vocabulary
 
 
 def said(item: str, speaker: str, text: str) -> Utterance:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxveil.research.decoding.estimation import kneser_ney
-from voxveil.research.decoding.ngrams import BEGIN, END, NGramModel, arpa, mixed, pruned, restricted
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.estimation import kneser_ney
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel, arpa, mixed, pruned, restricted
 
 WORDS = ("a", "b", "c", "d")
 TEXT = [["a", "b", "a"], ["a", "b", "c"], ["c"], ["b", "a", "b", "c", "a"], ["d", "a", "b"]]
@@ -116,7 +116,7 @@ def test_pruning_loss_is_the_relative_entropy() -> None:
     model = kneser_ney(TEXT, WORDS, 2)
     a, b = model.words.index("a"), model.words.index("b")
     keep = ~(model.grams[1] == [a, b]).all(axis=1)
-    from voxveil.research.decoding.ngrams import _losses, with_backoffs
+    from voxveil.utility.language.ngrams import _losses, with_backoffs
 
     without = with_backoffs(
         model.words, [model.grams[0], model.grams[1][keep]], [model.log_p[0], model.log_p[1][keep]]

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.sphinx import pocketsphinx_module
-from voxveil.research.decoding.ngrams import NGramModel, with_backoffs
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.ngrams import NGramModel, with_backoffs
 
 __all__ = ["read_trie", "sphinx_dictionary_path", "sphinx_language_model"]
 

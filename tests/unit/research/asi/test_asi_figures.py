@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_identities import made_utterances, pooled_results
-from voxveil.attack.asi.result import AsiResult, clustered_interval
-from voxveil.attack.asi.split import split_utterances
 from voxveil.privacy.audit.bounds import clopper_pearson
 from voxveil.privacy.audit.information import pinsker_accuracy_limit
+from voxveil.research.asi.result import AsiResult, clustered_interval
+from voxveil.research.asi.split import split_utterances
 from voxveil.runtime.errors import InputError
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.research.decoding.ngrams import BEGIN, END, NGramModel, with_backoffs
 from voxveil.runtime.errors import InputError
+from voxveil.utility.language.ngrams import BEGIN, END, NGramModel, with_backoffs
 
 __all__ = ["kneser_ney"]
 

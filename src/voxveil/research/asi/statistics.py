@@ -36,7 +36,7 @@ def pitch_statistics(features: NDArray[np.float32]) -> NDArray[np.float64]:
 
     Args:
         features: (K, 2) pitch and voicing, the result of
-            :func:`voxveil.attack.asi.identification.pitch_features`.
+            :func:`voxveil.research.asi.identification.pitch_features`.
     """
     value = np.asarray(features, np.float64)
     pitch, voicing = value[:, 0], value[:, 1]

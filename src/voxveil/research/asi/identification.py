@@ -3,7 +3,7 @@
 Who speaks, out of S known speakers, from pitch or content features alone. The attacker knows the
 mechanism: trained on features that went through it, tested on one release of each test utterance. There
 are two, the paper's x-vector network, which keeps the weights that do best on validation utterances, and
-statistics with a shrunk covariance (:mod:`voxveil.attack.asi.statistics`); the one that names more counts.
+statistics with a shrunk covariance (:mod:`voxveil.research.asi.statistics`); the one that names more counts.
 P_ASI is its error rate, 1 - accuracy; 1 - 1/S is chance.
 """
 
@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from voxveil.attack.asi.network import AsiNetwork, padded
-from voxveil.attack.asi.result import AsiResult
-from voxveil.attack.asi.split import AsiSplit
-from voxveil.attack.asi.statistics import StatisticsClassifier, utterance_statistics
-from voxveil.config.model import AsiParams
 from voxveil.features.pitch.scale import UNIT_MIN
+from voxveil.research.asi.network import AsiNetwork, padded
+from voxveil.research.asi.result import AsiResult
+from voxveil.research.asi.split import AsiSplit
+from voxveil.research.asi.statistics import StatisticsClassifier, utterance_statistics
+from voxveil.research.params import AsiParams
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.seeding import stream
 from voxveil.training.loop import CurveSink, EarlyStopping, Plan, device, fit, seeded

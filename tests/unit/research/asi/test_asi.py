@@ -10,10 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from made_identities import SMALL, made_pitch, made_utterances, pooled_results
-from voxveil.attack.asi.identification import identify, pitch_features
-from voxveil.attack.asi.network import AsiNetwork, padded, statistics
-from voxveil.attack.asi.split import split_utterances
-from voxveil.attack.asi.statistics import utterance_statistics
+from voxveil.research.asi.identification import identify, pitch_features
+from voxveil.research.asi.network import AsiNetwork, padded, statistics
+from voxveil.research.asi.split import split_utterances
+from voxveil.research.asi.statistics import utterance_statistics
 from voxveil.runtime.errors import InputError
 from voxveil.training.loop import seeded
 
@@ -106,7 +106,7 @@ def test_groups_of_frames_are_averaged(monkeypatch) -> None:
             described.append(frames)
             return utterance_statistics(frames)
 
-        monkeypatch.setattr("voxveil.attack.asi.identification.AsiNetwork", Watched)
+        monkeypatch.setattr("voxveil.research.asi.identification.AsiNetwork", Watched)
         params = replace(SMALL, group=group, steps=4, crop_frames=20)
         identify(features, SPLIT, params, 5, describe=describe)
         return batches, described
@@ -187,7 +187,7 @@ def test_speakers_whom_the_network_learns_by_heart_are_found_by_their_statistics
 
 
 def test_a_constant_network_ranks_as_chance_does() -> None:
-    from voxveil.attack.asi.identification import _Judged, _Reader
+    from voxveil.research.asi.identification import _Judged, _Reader
 
     items = [(f"u{k}", k) for k in range(5)]
     features = {item: np.zeros((4, 3), np.float32) for item, _ in items}

@@ -158,7 +158,7 @@ def _make_inputs(item: Item, args: argparse.Namespace) -> None:
     if item.needs == "nothing":
         return
     if item.needs == "features":
-        from voxveil.cli.probe import run_experiment
+        from voxveil.research.commands.probe import run_experiment
 
         if args.features is None:
             raise InputError(f"reproduce {item.name} --run: --features DIR says where the probes go")

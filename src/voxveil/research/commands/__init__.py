@@ -1,0 +1,1 @@
+"""Commands of the extra ``research``: ``voxveil probe`` and ``voxveil reproduce``."""
