@@ -14,8 +14,8 @@ compile() { # NAME, then the extras
 }
 UPGRADE=()
 [ "${1:-}" = --upgrade ] && UPGRADE=(--upgrade)
-compile dev plots mlflow data train dp pipeline demo align research dev
-compile gpu plots mlflow data train dp pipeline demo align research
+compile dev plots mlflow data train dp pipeline demo align judges research dev
+compile gpu plots mlflow data train dp pipeline demo align judges research
 compile cpu plots mlflow data pipeline align
 compile mlflow mlflow
 compile base

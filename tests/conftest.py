@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,28 @@ def librispeech() -> Path:
             " or lay that folder beside the checkout as shared/data"
         )
     return folder
+
+
+@pytest.fixture(scope="session")
+def weights() -> Iterator[Path]:
+    """Packages that carry pretrained weights (requirements/weights.txt), importable during the test."""
+    folder = Path(sys.prefix) / "weights"
+    if not folder.is_dir():
+        reason = f"no pretrained weights in {folder}; 'requirements/install.sh dev' installs them there"
+        if os.environ.get("VOXVEIL_TEST_MODULES") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    sys.path.append(str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
+@pytest.fixture(scope="session")
+def imported(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that imports a model whose weights are in a package, once in a session."""
+    from made_pretrained import Imported
+
+    return Imported(tmp_path_factory.mktemp("pretrained"))
 
 
 @pytest.fixture(scope="module", params=sources(DATA, "edge"))

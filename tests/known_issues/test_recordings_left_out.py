@@ -121,9 +121,9 @@ def test_names_in_any_locale(work: Path, model: Path, root: Path, locale: str, u
     environment = {**os.environ, "LC_ALL": locale, "PYTHONUTF8": utf8, "VOXVEIL_TRACKING": "off"}
     # In a C locale Python itself does not start where a .pth file names a path outside ASCII, as that of an
     # editable installation in such a path does; -S reads no .pth file.
-    # Python 3.12 loads no compiled module from a path outside ASCII there, so a link of an ASCII name leads to it.
-    for link, folder in (("source", root / "src"), ("packages", sysconfig.get_path("purelib"))):
-        (work / link).symlink_to(folder)
+    # Python 3.12 loads no compiled module from a path outside ASCII there, so links lead to it.
+    for link, target in (("source", root / "src"), ("packages", sysconfig.get_path("purelib"))):
+        (work / link).symlink_to(target)
     environment["PYTHONPATH"] = os.pathsep.join([str(work / "source"), str(work / "packages")])
     command = [sys.executable, "-S", "-m", "voxveil.cli.main"]
     options = ["in", "out", "--model", str(model), "--threads", "1", "--on-bad-audio", "skip"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from tests.made_phones import run_trained, write_params, write_phone_corpus
 from voxveil.audio.files import encode_flac
 from voxveil.corpus.embedded import EmbeddedSource
 from voxveil.corpus.split import Split, SplitWriter, Utterance
+from voxveil.pretrained.folder import read_model
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
-from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.errors import IncompleteInputError, InputError, VoxveilError
 from voxveil.stages.run import run_stage
 
 pytestmark = pytest.mark.torch
@@ -186,3 +188,42 @@ def test_an_unknown_judged_subset_is_named(spoken: Path, tmp_path: Path) -> None
             judged_subsets="dev",
             workers=1,
         )
+
+
+def test_whisper_and_naturalness_judge_with_models_named_by_digest(
+    spoken: Path, tmp_path: Path, imported: Callable[[str], Path]
+) -> None:
+    whisper, judge = imported("faster_whisper"), imported("distillmos")
+    found = transcribe(
+        spoken,
+        "speech",
+        tmp_path,
+        private=spoken / "private",
+        words="whisper",
+        recognizer=str(whisper),
+        naturalness=str(judge),
+        workers=1,
+        pitch_utterances=0,
+    )
+    assert found["wer"]["model"] == read_model(whisper).facts()
+    assert found["wer"]["recognizer"].endswith("language en")
+    mean = found["naturalness"]["distillmos"]
+    assert 1 <= mean["ci95"][0] <= mean["value"] <= mean["ci95"][1] <= 5
+    assert mean["model"]["digest"] == read_model(judge).digest
+    rows = found["utterances"].values()
+    assert np.mean([row["naturalness"]["distillmos"] for row in rows]) == pytest.approx(mean["value"])
+    assert set(found["outliers"]) == {"words", "distillmos"}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"words": "whisper"}, r"transcribe\.recognizer: is empty; transcribe\.words: whisper needs"),
+        ({"words": "whisper", "recognizer": "absent"}, r"transcribe\.recognizer: absent: no such folder"),
+        ({"naturalness": "absent"}, r"transcribe\.naturalness: absent: no such folder"),
+    ],
+)
+def test_an_absent_judge_is_named(spoken: Path, tmp_path: Path, params: dict, message: str) -> None:
+    with pytest.raises(VoxveilError, match=message):
+        transcribe(spoken, "speech", tmp_path, private=spoken / "private", **params)
+    assert not (tmp_path / "transcripts").exists()

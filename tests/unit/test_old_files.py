@@ -15,7 +15,7 @@ import yaml
 
 from made_speech import speak
 from voxveil.anonymize.anonymizer import Anonymizer
-from voxveil.anonymize.bundle import SUMS, read_bundle
+from voxveil.anonymize.bundle import read_bundle
 from voxveil.audio.frames import frame_count
 from voxveil.cli.main import main
 from voxveil.config import load_params
@@ -24,6 +24,7 @@ from voxveil.config.upgrade import upgraded_text
 from voxveil.privacy import open_register, read_ledgers
 from voxveil.privacy.ledger import registered
 from voxveil.privacy.totals import utterance_totals
+from voxveil.runtime.checksums import SUMS
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.find_runs import find_run

@@ -11,21 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from voxveil import __version__
 from voxveil.config.model import SystemParams
 from voxveil.features.speaker.targets import TargetRule
 from voxveil.privacy.loss_rule import LossRule
-from voxveil.runtime.atomic import read_json, write_bytes, write_json, write_text
-from voxveil.runtime.done import DONE, file_sha256
+from voxveil.runtime.atomic import read_json, write_bytes, write_json
+from voxveil.runtime.checksums import check_sums, write_sums
 from voxveil.runtime.errors import IncompleteInputError, InputError
 
-__all__ = ["PARTS", "SUMS", "Bundle", "read_bundle", "write_bundle", "parse_sums"]
+__all__ = ["BUNDLE", "PARTS", "Bundle", "read_bundle", "write_bundle"]
 
 FORMAT = 1
-SUMS = "SHA256SUMS"
+#: Description of a bundle.
+BUNDLE = "bundle.json"
 #: Model folders of a bundle.
 PARTS = ("pitch", "content", "synthesis", "vocoder")
 #: The speaker encoder, where the choice of a target asks for the source's voice.
@@ -128,8 +129,8 @@ def write_bundle(
     facts["losses"] = rule.to_json()
     count = "K = ceil((samples // 160 + 1) / frames per vector)"
     facts["utterance"] = {"rule": f"{rule.formula}, {count}"}
-    write_json(folder / "bundle.json", facts)
-    _write_sums(folder)
+    write_json(folder / BUNDLE, facts)
+    write_sums(folder)
 
 
 def read_bundle(folder: Path) -> Bundle:
@@ -140,8 +141,8 @@ def read_bundle(folder: Path) -> Bundle:
         IncompleteInputError: A file is missing or changed; the first is named.
     """
     folder = Path(folder)
-    _check_sums(folder)
-    path = folder / "bundle.json"
+    check_sums(folder, BUNDLE, "model bundle", "the bundle stage makes one")
+    path = folder / BUNDLE
     facts = read_json(path)
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         got = facts.get("format") if isinstance(facts, dict) else type(facts).__name__
@@ -174,47 +175,6 @@ def _coefficients(facts: Mapping[str, Any]) -> tuple[float, float]:
     if not 0.0 < low <= high:
         raise ValueError(f"coefficients must be 0 < low <= high, got {low:g} and {high:g}")
     return low, high
-
-
-def _write_sums(folder: Path) -> None:
-    files = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in files if name not in (SUMS, DONE)]
-    write_text(folder / SUMS, "".join(lines))
-
-
-def parse_sums(text: str, where: str) -> dict[str, str]:
-    """Return SHA-256 by file name; names stay inside the bundle.
-
-    Raises:
-        IncompleteInputError: A line is not ``SHA256  NAME``, or a name leads outside.
-    """
-    named = {}
-    for line in text.splitlines():
-        digest, _, name = line.partition("  ")
-        path = PurePosixPath(name)
-        outside = path.is_absolute() or ".." in path.parts or "\\" in name
-        if not name or outside or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-            raise IncompleteInputError(f"{where}: not a list of SHA-256 digests: {line[:100]!r}")
-        named[name] = digest
-    if "bundle.json" not in named:
-        raise IncompleteInputError(f"{where}: bundle.json is not listed")
-    return named
-
-
-def _check_sums(folder: Path) -> None:
-    path = folder / SUMS
-    if not path.is_file():
-        raise IncompleteInputError(f"{folder}: not a model bundle (no {SUMS}); the bundle stage makes one")
-    named = parse_sums(path.read_text(encoding="utf-8"), str(path))
-    for name, digest in named.items():
-        if not (folder / name).is_file():
-            raise IncompleteInputError(f"{folder / name}: missing from the bundle")
-        if file_sha256(folder / name) != digest:
-            raise IncompleteInputError(f"{folder / name}: changed since it was bundled (SHA-256 differs)")
-    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    extra = sorted(present - set(named) - {SUMS, DONE})
-    if extra:
-        raise IncompleteInputError(f"{folder / extra[0]}: not part of the bundle ({SUMS} does not list it)")
 
 
 def _copy(source: Path, destination: Path) -> None:

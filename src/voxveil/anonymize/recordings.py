@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from voxveil.anonymize.bundle import SUMS, Bundle
+from voxveil.anonymize.bundle import Bundle
 from voxveil.anonymize.inputs import (
     Listed,
     Refused,
@@ -22,6 +22,7 @@ from voxveil.audio.files import decode, expected_samples, read_recording
 from voxveil.audio.frames import SAMPLE_RATE, frame_count
 from voxveil.audio.streamed import announced_seconds, survey
 from voxveil.privacy.ledger import Entry, Release, read_ledgers
+from voxveil.runtime.checksums import SUMS
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.filenames import NOT_UTF8, printable, utf8_name

@@ -1,4 +1,4 @@
-"""``voxveil model``: register a model for a team, and fetch one."""
+"""``voxveil model``: register a model for a team, fetch one, and import a pretrained one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 
 from voxveil.cli.actions import add_action, add_actions
+from voxveil.pretrained.architectures import ARCHITECTURES
+from voxveil.runtime.errors import InputError
 
 __all__ = ["EPILOG", "HELP", "add_arguments"]
 
-HELP = "Register models in MLflow (a pointer and a checksum; bytes stay in S3 or DVC), and fetch them."
+HELP = "Register and fetch models (MLflow holds a pointer and a checksum), and import pretrained ones."
 
 EPILOG = """A registered version holds bundle.json, SHA256SUMS and pointer.json. The bytes lie where the
 pointer says: in S3 (--to uploads them), or in DVC at the checked-out commit, which must be pushed
@@ -21,6 +23,8 @@ examples:
   voxveil model register models/anon_dp --name anonymizer               # bytes in DVC
   voxveil model fetch models:/anonymizer@champion                       # prints the folder
   voxveil anonymize recordings/ private/ --model models:/anonymizer@champion
+  voxveil model import hub:Systran/faster-whisper-base@COMMIT --out whisper --architecture faster_whisper
+  voxveil model show whisper                                            # checks every digest
 """
 
 
@@ -37,6 +41,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch = add_action(actions, "fetch", _fetch, "bring a model into the cache and print its folder")
     fetch.add_argument("model", metavar="MODEL", help="s3://BUCKET/PREFIX, models:/NAME@ALIAS or a folder")
     fetch.add_argument("--system", help="which bundle, where there are several")
+    imported = add_action(
+        actions,
+        "import",
+        _import,
+        "convert a pretrained model once into a folder with licence, source and digests",
+    )
+    imported.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="a folder, package:MODULE/SUBFOLDER of an installed package, or hub:OWNER/NAME@COMMIT; several"
+        " are read as one folder",
+    )
+    imported.add_argument(
+        "--architecture", required=True, metavar="A", help=f"one of {', '.join(ARCHITECTURES)}"
+    )
+    imported.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new folder")
+    imported.add_argument(
+        "--licence", default="", metavar="L", help="of the weights, where the source states none"
+    )
+    imported.add_argument(
+        "--sha256",
+        action="append",
+        default=[],
+        metavar="FILE=HEX",
+        help="digest that an original file must have; may be repeated",
+    )
+    shown = add_action(actions, "show", _show, "check an imported model and print what it is")
+    shown.add_argument("folder", type=Path, metavar="DIR", help="folder of an imported model")
 
 
 def _fetch(args: argparse.Namespace) -> int:
@@ -60,3 +93,37 @@ def _register(args: argparse.Namespace) -> int:
     alias = f", alias {args.alias}" if args.alias else ""
     print(f"{args.name} version {version}{alias} at {store.shown}; bytes at {address}")
     return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    from voxveil.pretrained.importing import import_model
+
+    if args.out.exists():
+        raise InputError(f"--out {args.out}: exists already; name a new folder")
+    digests = _digests(args.sha256)
+    import_model(args.sources, args.architecture, args.out, licence=args.licence, digests=digests)
+    args.folder = args.out
+    return _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from voxveil.pretrained.folder import read_model
+
+    model = read_model(args.folder)
+    facts = {"kind": model.kind, **model.facts(), "sample rate": f"{model.sample_rate} Hz"}
+    for name, value in facts.items():
+        print(f"{name}: {value}")
+    for name, digest in model.origin.items():
+        print(f"from {name}: SHA-256 {digest}")
+    return 0
+
+
+def _digests(options: list[str]) -> dict[str, str]:
+    """Return the digests of ``--sha256 FILE=HEX`` options by file name."""
+    found = {}
+    for text in options:
+        name, _, digest = text.partition("=")
+        if not name or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise InputError(f"--sha256 {text}: must be FILE=HEX with 64 lower-case hexadecimal digits")
+        found[name] = digest
+    return found

@@ -144,9 +144,14 @@ class TranscribeParams:
     variant: str = knob("plain", "the content variant that serves as phone recognizer", written="always")
     words: str = knob(
         "none",
-        "word recognizer: none, or pocketsphinx with the English model of its package",
-        one_of=("none", "pocketsphinx"),
+        "word recognizer: none, pocketsphinx with the English model of its package, or an imported whisper",
+        one_of=("none", "pocketsphinx", "whisper"),
         written="usually",
+    )
+    recognizer: str = knob("", "whisper: folder of 'voxveil model import' (kind recognizer), or s3://")
+    language: str = knob("en", "whisper: language code; empty = detected in each utterance")
+    naturalness: str = knob(
+        "", "judges of naturalness, by commas: folders of 'voxveil model import', or s3://; empty = none"
     )
     judged_subsets: str = knob(
         "",

@@ -41,7 +41,8 @@ class TrainAttackerParams(SpeakerParams):
 
     kinds: str = knob(
         "ecapa",
-        "by commas: ecapa, xvector_plda, f0_histogram, phone_histogram, prosody, wavlm, wavlm_ecapa",
+        "by commas: ecapa, xvector_plda, f0_histogram, phone_histogram, prosody, wavlm, wavlm_ecapa,"
+        " pretrained, pretrained_lda, pretrained_finetuned",
         written="usually",
     )
     speeds: str = knob("1,0.9,1.1", "playing speeds of training speech by commas, each a speaker of its own")
@@ -56,6 +57,11 @@ class TrainAttackerParams(SpeakerParams):
     lda: int = knob(64, "dimensions that LDA keeps before PLDA", low=1)
     codebook: int = knob(64, "codes of the phone histogram", low=2)
     wavlm: str = knob("", "folder of a WavLM (config.json, model.safetensors), or the name of a hub model")
+    pretrained: str = knob(
+        "", "speaker network of the kinds pretrained...: folder of 'voxveil model import', s3:// or models:/"
+    )
+    finetune_steps: int = knob(200, "training steps of pretrained_finetuned", low=1)
+    finetune_learning_rate: float = knob(1e-4, "Adam learning rate of pretrained_finetuned", above=0)
     fusion_speakers: int = knob(
         0, "public speakers kept from training to fuse the attackers on; 0 = no fusion", low=0
     )

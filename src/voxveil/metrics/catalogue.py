@@ -14,7 +14,15 @@ from typing import Any
 
 from voxveil.runtime.terminal import align_columns
 
-__all__ = ["METRICS", "MetricName", "flat_metrics", "format_result", "metric_key", "undefined_metrics"]
+__all__ = [
+    "FALSE_POSITIVE_RATES",
+    "METRICS",
+    "MetricName",
+    "flat_metrics",
+    "format_result",
+    "metric_key",
+    "undefined_metrics",
+]
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,18 @@ def _rank_names(suffix: str, how: str) -> dict[str, MetricName]:
 _TRIAL_METRICS = {
     "eer": MetricName("%", "better", "closest crossing", "equal error rate; 50 does not prove privacy"),
     "eer_rocch": MetricName("%", "better", "ROC convex hull", "equal error rate of the best calibrated rule"),
+    "tpr_fpr1": MetricName(
+        "%",
+        "worse",
+        "at most 1 % false positives",
+        "target trials accepted at 1 % false positives; chance is 1",
+    ),
+    "tpr_fpr01": MetricName(
+        "%",
+        "worse",
+        "at most 0.1 % false positives",
+        "target trials accepted at 0.1 % false positives; chance is 0.1",
+    ),
     "cllr": MetricName("bit", "better", "scores as natural-log LLRs", "cost of the LLRs as they are"),
     "cllr_min": MetricName(
         "bit", "better", "PAV, unsmoothed", "cost after best calibration; 1 = no evidence"
@@ -93,6 +113,9 @@ _RANK_METRICS = {
 }
 METRICS = _TRIAL_METRICS | {name: replace(about, source="ranks") for name, about in _RANK_METRICS.items()}
 """Every metric of the suite in the order of the tables."""
+
+FALSE_POSITIVE_RATES = {"tpr_fpr1": 0.01, "tpr_fpr01": 0.001}
+"""False positive rates of the metrics that are true positive rates."""
 
 
 def metric_key(name: str, attacker: str, scenario: str) -> str:

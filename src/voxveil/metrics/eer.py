@@ -1,4 +1,4 @@
-r"""Equal error rate: at the closest crossing, and on the ROC convex hull.
+r"""Equal error rate (closest crossing, ROC convex hull), and TPR at a low false positive rate.
 
 With a threshold between two distinct scores, Pmiss is the share of target trials below it and
 Pfa the share of nontarget trials above it; accept-all and reject-all are operating points too.
@@ -19,7 +19,10 @@ import numpy as np
 from voxveil.metrics.data import CountTable, FloatArray
 from voxveil.metrics.pav import PavBins, pav
 
-__all__ = ["det_points", "eer", "eer_interpolated", "eer_rocch"]
+__all__ = ["FEWEST_FALSE_ALARMS", "det_points", "eer", "eer_interpolated", "eer_rocch", "tpr_at_fpr"]
+
+#: False alarms that the trials must allow for at a false positive rate; fewer give no stable threshold.
+FEWEST_FALSE_ALARMS = 10
 
 
 def eer(table: CountTable) -> float:
@@ -47,6 +50,27 @@ def eer_rocch(bins: PavBins) -> float:
         bins: Unsmoothed PAV bins.
     """
     return _crossing(bins)
+
+
+def tpr_at_fpr(table: CountTable, rate: float) -> float:
+    """Return the share of target trials that are accepted at a low false positive rate.
+
+    The threshold is the lowest one with at most ``rate`` of the nontarget trials above it: what an attacker
+    works at who compares one voice with many (Carlini et al., "Membership inference attacks from first
+    principles", 2022).
+
+    Args:
+        table: The scores.
+        rate: False positive rate, in (0, 1).
+
+    Returns:
+        A fraction in [0, 1]; scores without information reach ``rate`` at most on average.
+    """
+    # A share such as 0.29 of 100 trials is 28.999... in floating point.
+    allowed = int(np.floor(rate * table.n_nontarget + 1e-9))
+    accepted = np.cumsum(table.nontarget[::-1])
+    thresholds = int(np.searchsorted(accepted, allowed, side="right"))
+    return float(table.target[::-1][:thresholds].sum() / table.n_target)
 
 
 def _crossing(steps: CountTable | PavBins) -> float:

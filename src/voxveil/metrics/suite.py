@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from voxveil.metrics import betabinomial, cllr, disclosure, eer, eps_gauss, eps_t, legal, linkability, zebra
-from voxveil.metrics.catalogue import METRICS
+from voxveil.metrics.catalogue import FALSE_POSITIVE_RATES, METRICS
 from voxveil.metrics.data import CountTable, FloatArray, RankSet, ScoreSet, UndefinedMetricError
 from voxveil.metrics.evidence import Findings, find_warnings
 from voxveil.metrics.intervals import Interval, SortedTrials, bootstrap_weights, interval, permutations
@@ -94,6 +94,8 @@ def trial_values(
     out = Values()
     out.put("eer", lambda: eer.eer(table), 100)
     out.put("eer_rocch", lambda: eer.eer_rocch(bins), 100)
+    for name, rate in FALSE_POSITIVE_RATES.items():
+        out.value[name] = 100 * eer.tpr_at_fpr(table, rate)
     if options.scores_are_llr:
         out.put("cllr", lambda: cllr.cllr(table))
     else:
@@ -111,6 +113,18 @@ def trial_values(
     out.put("eps_max_gauss", lambda: eps_gauss.eps_max_gauss(table))
     out.put("eps_max_t", lambda: eps_t.eps_max_t(table, eps_t.fit_t(table, start)))
     return out, bins
+
+
+def _require_false_alarms(values: Values, table: CountTable) -> None:
+    """Make a true positive rate undefined where the trials allow for too few false alarms."""
+    for name, rate in FALSE_POSITIVE_RATES.items():
+        if rate * table.n_nontarget < eer.FEWEST_FALSE_ALARMS:
+            needed = round(eer.FEWEST_FALSE_ALARMS / rate)
+            values.value[name] = float("nan")
+            values.reason[name] = (
+                f"not enough trials: {table.n_nontarget} nontarget trials, needs {needed} for"
+                f" {eer.FEWEST_FALSE_ALARMS} false alarms at {100 * rate:g} %"
+            )
 
 
 def rank_values(histograms: FloatArray) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
@@ -248,6 +262,7 @@ def evaluate_scores(
     options = options or SuiteOptions()
     table = scores.table()
     values, bins = trial_values(table, options)
+    _require_false_alarms(values, table)
     ranked = None if ranks is None else rank_inputs(ranks)
     extra: dict[str, dict[str, Any]] = {}
     if ranks is not None and ranked is not None:

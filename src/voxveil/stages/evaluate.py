@@ -191,7 +191,15 @@ def _utility(path: Path, *, public: bool) -> dict[str, Any]:
         names = {name: f"subset {number}" for number, name in enumerate(sorted(words["subsets"]), 1)}
         words["subsets"] = {names[name]: rate for name, rate in words["subsets"].items()}
         words["judged"]["subsets"] = [names[name] for name in words["judged"]["subsets"]]
-    return {"per": dict(content["per"]), "wer": words, "pitch": content.get("pitch")}
+    outliers = content.get("outliers", {})
+    return {
+        "per": dict(content["per"]),
+        "wer": words,
+        "pitch": content.get("pitch"),
+        "naturalness": content.get("naturalness", {}),
+        # Names of utterances stay with the transcripts where the corpus is private.
+        "outliers": {name: items if public else len(items) for name, items in outliers.items()},
+    }
 
 
 def _corpus(path: Path) -> dict[str, Any]:
@@ -227,6 +235,8 @@ def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[st
         values["utility/wer"] = utility["wer"]["value"]
         values["utility/wer_judged"] = utility["wer"]["judged"]["value"]
         values["utility/wer_permuted"] = utility["wer"]["judged"]["permuted"]
+    for judge, rate in utility["naturalness"].items():
+        values[f"utility/naturalness/{judge}"] = rate["value"]
     if utility["pitch"]:
         values["utility/pitch_correlation"] = utility["pitch"]["value"]
     return {

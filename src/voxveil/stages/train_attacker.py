@@ -6,10 +6,13 @@ seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup
 from voxveil.attack.attackers.registry import attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.attack.fusion import fuse_attackers, hold_out
 from voxveil.corpus.split import Speech, Split
+from voxveil.pretrained.folder import locate_model_folder
 from voxveil.runtime.atomic import write_json
 from voxveil.stages.context import StageContext
 from voxveil.training.checkpoint import write_curve
@@ -23,6 +26,9 @@ def run(context: StageContext) -> None:
     """Write the attackers, ``curve.csv`` (of the first kind) and ``metrics.json``."""
     params, seed = context.params.train_attacker, context.params.base.seed
     kinds = listed_kinds(params.kinds)
+    if any(kind.startswith("pretrained") for kind in kinds) and params.pretrained:
+        folder = locate_model_folder(params.pretrained, "speaker", "train_attacker.pretrained")
+        params = replace(params, pretrained=str(folder))
     speech: Speech = Split(context.inputs["attacker"])
     held = None
     if params.fusion_speakers:

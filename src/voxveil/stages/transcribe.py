@@ -7,6 +7,7 @@ with them comes the verdict whether the speech is understood. Intonation: F0 aga
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from voxveil.config.fields import listed
@@ -15,18 +16,20 @@ from voxveil.corpus.split import Split
 from voxveil.features.content.extractor import ContentExtractor
 from voxveil.features.content.labels import require_phones
 from voxveil.features.pitch.yaapt import track_f0
+from voxveil.pretrained.folder import locate_model_folder, read_model
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.atomic import read_json, write_json
-from voxveil.runtime.errors import InputError
+from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.runtime.seeding import stream
 from voxveil.runtime.workers import in_processes
 from voxveil.stages.context import StageContext
 from voxveil.utility.decode import decode_phones
 from voxveil.utility.edits import Edits, ErrorRate, count_edits, error_rate, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood
+from voxveil.utility.naturalness import MOS_SPREAD, WORD_SPREAD, find_outliers, naturalness_of
 from voxveil.utility.pitch import evenly, mean_correlation, pitch_correlation
 from voxveil.utility.transcripts import NORMALIZATION, normalize_words
-from voxveil.utility.word_recognizer import recognizer_name, words_in
+from voxveil.utility.word_recognizer import Recognition, words_in
 
 __all__ = ["run"]
 
@@ -58,6 +61,8 @@ def run(context: StageContext) -> None:
             "per": per.to_json(),
             "wer": wer,
             "pitch": _pitch(context, private, released),
+            "naturalness": _naturalness(context, private, released, rows),
+            "outliers": _outliers(rows),
             "utterances": rows,
         },
     )
@@ -103,7 +108,9 @@ def _words(
         )
     recognized: dict[str, list[str]] = {}
     progress = context.progress("words", len(private))
-    flacs = [(utterance.id, released.flac(utterance.id)) for utterance in private]
+    recognition = _recognition(context)
+    name = recognition.name
+    flacs = [(recognition, utterance.id, released.flac(utterance.id)) for utterance in private]
     for count, (item, text) in enumerate(zip(said, in_processes(words_in, flacs, params.workers)), 1):
         recognized[item] = normalize_words(text)
         progress.update(count)
@@ -121,7 +128,8 @@ def _words(
     verdict = understood(rate, float("nan") if permuted is None else permuted)
     found = {
         **whole.to_json(),
-        "recognizer": recognizer_name(),
+        "recognizer": name,
+        "model": recognition.facts,
         "normalisation": NORMALIZATION,
         "subsets": {
             name: {
@@ -145,6 +153,65 @@ def _words(
 def _row(edits: Edits, recognized: Sequence[str], reference: Sequence[str]) -> dict[str, Any]:
     """Return the errors of one utterance with what was recognized and what was said."""
     return {**edits.to_json(), "heard": " ".join(recognized), "said": " ".join(reference)}
+
+
+def _recognition(context: StageContext) -> Recognition:
+    """Return the word recognizer, with the folder of an imported one."""
+    params = context.params.transcribe
+    if params.words == "pocketsphinx":
+        return Recognition(params.words)
+    if not params.recognizer:
+        raise ParamsError(
+            "transcribe.recognizer: is empty; transcribe.words: whisper needs the folder of an imported model"
+            " ('voxveil model import --architecture faster_whisper')"
+        )
+    folder = locate_model_folder(params.recognizer, "recognizer", "transcribe.recognizer")
+    return Recognition(params.words, str(folder), params.language)
+
+
+def _naturalness(
+    context: StageContext, private: Split, released: Split, rows: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the mean predicted MOS by judge, with its interval, and note each utterance's in its row."""
+    params = context.params.transcribe
+    found: dict[str, Any] = {}
+    for text in listed(params.naturalness):
+        folder = locate_model_folder(text, "naturalness", "transcribe.naturalness")
+        model = read_model(folder)
+        judge = model.architecture
+        if judge in found:
+            raise ParamsError(f"transcribe.naturalness: {judge} stands twice; must be each judge once")
+        items = [(str(folder), utterance.id, released.flac(utterance.id)) for utterance in private]
+        progress = context.progress(f"naturalness by {judge}", len(items))
+        values = []
+        for count, value in enumerate(in_processes(naturalness_of, items, params.workers), 1):
+            values.append(value)
+            progress.update(count)
+        for utterance, value in zip(private, values, strict=True):
+            rows[utterance.id].setdefault("naturalness", {})[judge] = value
+        draws = stream(context.params.base.seed, "naturalness", "bootstrap")
+        speakers = [utterance.speaker for utterance in private]
+        mean = mean_correlation(values, speakers, draws, params.replicates)
+        found[judge] = {**mean, "unit": "MOS", "model": model.facts()}
+    return found
+
+
+def _outliers(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the utterances that fall out of the rest, by what was measured, the worst first."""
+    found: dict[str, list[str]] = {}
+    counts = tuple(field.name for field in fields(Edits))
+    words = {
+        item: rate
+        for item, row in rows.items()
+        if "words" in row and (rate := Edits(*(row["words"][name] for name in counts)).rate) is not None
+    }
+    if words:
+        found["words"] = find_outliers(words, worse="higher", least_spread=WORD_SPREAD)
+    judges = {judge for row in rows.values() for judge in row.get("naturalness", {})}
+    for judge in sorted(judges):
+        values = {item: row["naturalness"][judge] for item, row in rows.items()}
+        found[judge] = find_outliers(values, worse="lower", least_spread=MOS_SPREAD)
+    return found
 
 
 def _pitch(context: StageContext, private: Split, released: Split) -> dict[str, Any] | None:

@@ -230,7 +230,7 @@ def test_a_changed_model_costs_nothing(work: Path, bundles: Path, tmp_path: Path
     shutil.copytree(bundles / "anon_dp", tmp_path / "copy/anon_dp")
     (tmp_path / "copy/anon_dp/pool.npz").write_bytes(b"changed")
     assert main(["anonymize", "in", "out", "--model", str(tmp_path / "copy/anon_dp")]) == 2
-    assert "pool.npz: changed since it was bundled" in capsys.readouterr().err
+    assert "pool.npz: changed since the model bundle was written" in capsys.readouterr().err
     assert not (work / "ledger").exists()
 
 

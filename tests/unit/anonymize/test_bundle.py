@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from made_speech import SYSTEMS, made_bundles, write_bundles, write_models
-from voxveil.anonymize.bundle import SUMS, read_bundle, write_bundle
+from voxveil.anonymize.bundle import read_bundle, write_bundle
 from voxveil.runtime.atomic import read_json, write_json, write_text
+from voxveil.runtime.checksums import SUMS
 from voxveil.runtime.errors import IncompleteInputError, InputError
 
 
@@ -63,7 +64,7 @@ def test_a_changed_or_missing_file_is_named(bundles: Path, file: str) -> None:
 
 def test_an_extra_file_is_named(bundles: Path) -> None:
     (bundles / "anon_dp/pitch/other.safetensors").write_bytes(b"")
-    with pytest.raises(IncompleteInputError, match=r"other.safetensors: not part of the bundle"):
+    with pytest.raises(IncompleteInputError, match=r"other.safetensors: not part of the model bundle"):
         read_bundle(bundles / "anon_dp")
 
 

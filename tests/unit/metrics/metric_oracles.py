@@ -83,6 +83,16 @@ def eer_rocch(target, nontarget):
     return best
 
 
+def tpr_at_fpr(target, nontarget, rate):
+    """Try every score as threshold: the largest share of targets with few enough false positives."""
+    best = 0.0
+    for threshold in {*target, *nontarget}:
+        false = sum(score >= threshold for score in nontarget)
+        if false <= rate * len(nontarget) + 1e-9:
+            best = max(best, sum(score >= threshold for score in target) / len(target))
+    return best
+
+
 def cllr(target_llr, nontarget_llr):
     miss = sum(math.log2(1 + math.exp(-x)) if x > -700 else math.inf for x in target_llr) / len(target_llr)
     false = sum(math.log2(1 + math.exp(x)) if x < 700 else math.inf for x in nontarget_llr) / len(

@@ -13,7 +13,16 @@ from voxveil.metrics.pav import pav, smooth
 from voxveil.metrics.suite import SuiteOptions, trial_values
 from voxveil.metrics.zebra import expected_disclosure
 
-FREE = ("eer", "eer_rocch", "cllr_min", "zebra_expected", "zebra_worst_case", "eps_max_pav")
+FREE = (
+    "eer",
+    "eer_rocch",
+    "tpr_fpr1",
+    "tpr_fpr01",
+    "cllr_min",
+    "zebra_expected",
+    "zebra_worst_case",
+    "eps_max_pav",
+)
 # Strictly monotone and far from rounding two of these scores together.
 MAPS = (np.exp, np.tanh, lambda x: 3 * x - 7, lambda x: x**3 + x, np.arctan)
 lists = st.lists(st.integers(-12, 12).map(lambda k: k / 8), min_size=1, max_size=40)

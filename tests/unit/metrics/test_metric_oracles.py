@@ -48,6 +48,8 @@ def test_error_rates(target, nontarget):
     table = CountTable.from_scores(target, nontarget)
     assert eer.eer(table) == pytest.approx(oracle.eer(target, nontarget), abs=1e-12)
     assert eer.eer_rocch(pav(table)) == pytest.approx(oracle.eer_rocch(target, nontarget), abs=1e-9)
+    for rate in (0.001, 0.01, 0.29, 0.5):
+        assert eer.tpr_at_fpr(table, rate) == pytest.approx(oracle.tpr_at_fpr(target, nontarget, rate))
 
 
 @quick

@@ -17,7 +17,10 @@ from voxveil.metrics.intervals import SortedTrials, bootstrap_weights, interval,
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores, rank_values, trial_values
 
 RANK_NAMES = ("rank_mean", "rank_max", "identification_rate", "rank_spread")
-TRIAL_NAMES = ("eer", "eer_rocch", "cllr", "cllr_min", "linkability", "unlinkability", "linkability_vpc")
+TRIAL_NAMES = (
+    *("eer", "eer_rocch", "tpr_fpr1", "tpr_fpr01", "cllr", "cllr_min"),
+    *("linkability", "unlinkability", "linkability_vpc"),
+)
 NAMES = {
     *TRIAL_NAMES,
     *("zebra_expected", "zebra_worst_case", "eps_max_pav", "eps_max_gauss", "eps_max_t"),
@@ -276,3 +279,24 @@ def test_singling_out_needs_two_inputs_a_speaker():
 def test_wrong_options(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         SuiteOptions(**bad)
+
+
+@pytest.mark.parametrize(("nontargets", "defined"), [(999, False), (1000, True), (10_000, True)])
+def test_a_true_positive_rate_needs_ten_false_alarms(nontargets, defined):
+    rng = np.random.default_rng(3)
+    is_target = np.arange(50 + nontargets) < 50
+    scores = ScoreSet(rng.normal(2.0 * is_target, 1), is_target)
+    metrics = evaluate_scores(scores, None, options=SuiteOptions(replicates=0))["metrics"]
+    assert (metrics["tpr_fpr1"]["value"] is not None) == defined
+    assert (metrics["tpr_fpr01"]["value"] is not None) == (nontargets == 10_000)
+    if not defined:
+        assert metrics["tpr_fpr1"]["note"].startswith("not enough trials: 999 nontarget trials, needs 1000")
+
+
+def test_true_positive_rates_of_two_gaussians():
+    """At the threshold of 1 % false positives, N(2, 1) is accepted with probability 1 - Phi(2.326 - 2)."""
+    rng = np.random.default_rng(4)
+    table = CountTable.from_scores(rng.normal(2, 1, 100_000), rng.normal(0, 1, 100_000))
+    found = trial_values(table, SuiteOptions())[0].value
+    assert found["tpr_fpr1"] == pytest.approx(37.2, abs=1.5)
+    assert found["tpr_fpr01"] == pytest.approx(13.8, abs=2.5)

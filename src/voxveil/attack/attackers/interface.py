@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from voxveil.attack.backends import Backend, Cosine
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
+from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from voxveil.training.loop import CurveSink
@@ -131,12 +132,30 @@ def embed_utterances(
         items: Utterance ids; one named twice is embedded once.
         read: Returns the audio of an utterance.
         progress: Receives the number of embedded utterances.
+
+    Raises:
+        InputError: All embeddings are equal.
     """
     vectors: dict[str, Vector] = {}
     for done, item in enumerate(dict.fromkeys(items), 1):
         vectors[item] = attacker.embed(read(item), f"utterance {item}")
         progress(done)
+    _require_different(attacker, vectors)
     return vectors
+
+
+def _require_different(attacker: Attacker, vectors: Embeddings) -> None:
+    """Refuse an attacker that gives every utterance the same embedding: its scores say nothing.
+
+    Raises:
+        InputError: All embeddings are equal.
+    """
+    rows = list(vectors.values())
+    if len(rows) > 2 and all(np.allclose(row, rows[0], rtol=0, atol=1e-7) for row in rows[1:]):
+        raise InputError(
+            f"attacker {attacker.name}: the embeddings of all {len(rows)} utterances are equal; an attacker"
+            " that tells nothing apart gives no verdict (train it again)"
+        )
 
 
 def attacker_facts(attacker: Attacker) -> dict[str, Any]:

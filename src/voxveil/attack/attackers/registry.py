@@ -21,6 +21,7 @@ from voxveil.attack.attackers.embedding import (
 )
 from voxveil.attack.attackers.histograms import F0HistogramAttacker, PhoneHistogramAttacker
 from voxveil.attack.attackers.interface import Attacker, TrainedAttacker, TrainingSetup
+from voxveil.attack.attackers.pretrained import FineTunedAttacker, PretrainedAttacker, PretrainedFrontEnd
 from voxveil.attack.attackers.prosody import Prosody
 from voxveil.attack.wavlm import WavLMStatistics
 from voxveil.config.fields import listed
@@ -83,6 +84,16 @@ KINDS: Mapping[str, Kind] = {
         "WavLM features, ECAPA-TDNN, cosine",
         EcapaAttacker.train_on_wavlm,
         EcapaAttacker.load,
+        seeded=True,
+    ),
+    "pretrained": Kind(
+        "pretrained speaker network, cosine", PretrainedAttacker.train, PretrainedAttacker.load
+    ),
+    "pretrained_lda": _plda("pretrained speaker network", PretrainedFrontEnd),
+    "pretrained_finetuned": Kind(
+        "pretrained speaker network, trained further, cosine",
+        FineTunedAttacker.train,
+        FineTunedAttacker.load,
         seeded=True,
     ),
 }

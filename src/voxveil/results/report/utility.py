@@ -55,7 +55,7 @@ def utility_section(summaries: Sequence[Summary]) -> str:
     first = next(summary["utility"]["wer"] for summary in summaries if summary["utility"]["wer"])
     rule = (
         f"{first['judged']['rule']}, judged on {', '.join(first['judged']['subsets']) or 'all speech'}."
-        f" Words by {first['recognizer']}; a weak recognizer, the same for every system."
+        f" Words by {first['recognizer']}, the same for every system."
         f" Normalization: {first['normalisation']}. Where a transcript was made by machine, the absolute"
         " rate means little; differences between systems do."
     )

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
+from voxveil.anonymize.bundle import read_bundle
 from voxveil.anonymize.recordings import bundle_folder
-from voxveil.runtime.atomic import write_bytes
+from voxveil.runtime.checksums import SUMS
 from voxveil.runtime.done import DONE, file_sha256
 from voxveil.runtime.dvc_experiments import fetch_outputs
 from voxveil.runtime.errors import IncompleteInputError, InputError
-from voxveil.runtime.s3 import S3Uri, s3_client, s3_error_code, s3_faults
+from voxveil.runtime.model_cache import cached_folder, download, read_object
+from voxveil.runtime.s3 import S3Uri, s3_client
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
 
 __all__ = ["locate_model"]
-
-
-def cache_root() -> Path:
-    """Return the folder of fetched models: ``VOXVEIL_CACHE``, else ``$XDG_CACHE_HOME/voxveil``."""
-    chosen = os.environ.get("VOXVEIL_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "voxveil"
-    return (Path(chosen) if chosen else base) / "models"
 
 
 def locate_model(text: str, system: str | None = None) -> Path:
@@ -47,42 +39,10 @@ def locate_model(text: str, system: str | None = None) -> Path:
         pointer = _resolve(address)
         if system not in (None, pointer.system):
             raise InputError(f"--system must be {pointer.system}, as {address} holds it, got {system}")
-        return _cached(pointer.digest, lambda folder: _fetch(pointer, folder))
+        return cached_folder(pointer.digest, lambda folder: _fetch(pointer, folder), read_bundle)
     found, sums = _s3_bundle(address, system)
     digest = hashlib.sha256(sums).hexdigest()
-    return _cached(digest, lambda folder: _from_s3(found, sums, folder))
-
-
-def _cached(digest: str, fetch: Callable[[Path], None]) -> Path:
-    """Return the cached bundle, checked; fetch it where it is absent or was damaged.
-
-    Two processes may fetch at once: each writes aside, one of the two is kept.
-    """
-    folder = cache_root() / digest
-    if folder.is_dir():
-        try:
-            return _checked(folder, digest)
-        except InputError:
-            shutil.rmtree(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{digest[:12]}.", dir=folder.parent) as scratch:
-        partial = Path(scratch) / "bundle"
-        partial.mkdir()
-        fetch(partial)
-        _checked(partial, digest)
-        try:
-            partial.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-    return _checked(folder, digest)
-
-
-def _checked(folder: Path, digest: str) -> Path:
-    if not (folder / SUMS).is_file() or file_sha256(folder / SUMS) != digest:
-        raise IncompleteInputError(f"{folder / SUMS}: differs from the registered file (SHA-256)")
-    read_bundle(folder)
-    return folder
+    return cached_folder(digest, lambda folder: download(found, sums, folder), read_bundle)
 
 
 def _fetch(pointer: Pointer, folder: Path) -> None:
@@ -90,25 +50,15 @@ def _fetch(pointer: Pointer, folder: Path) -> None:
         _from_dvc(pointer.address, folder)
         found = file_sha256(folder / SUMS) if (folder / SUMS).is_file() else "nothing"
     else:
-        sums = _get(pointer.address, SUMS, s3_client())
+        sums = read_object(pointer.address, SUMS, s3_client())
         found = hashlib.sha256(sums).hexdigest()
         if found == pointer.digest:
-            _from_s3(pointer.address, sums, folder)
+            download(pointer.address, sums, folder)
     if found != pointer.digest:
         raise IncompleteInputError(
             f"{pointer.address}/{SUMS}: differs from the registered file (SHA-256 {found[:12]}, must be"
             f" {pointer.digest[:12]}); the bytes were replaced"
         )
-
-
-def _from_s3(address: S3Uri, sums: bytes, folder: Path) -> None:
-    client = s3_client()
-    for name, digest in parse_sums(sums.decode("utf-8", "replace"), f"{address}/{SUMS}").items():
-        data = _get(address, name, client)
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise IncompleteInputError(f"{address}/{name}: differs from {SUMS} (SHA-256)")
-        write_bytes(folder / name, data)
-    write_bytes(folder / SUMS, sums)
 
 
 def _from_dvc(address: DVCAddress, folder: Path) -> None:
@@ -130,7 +80,7 @@ def _s3_bundle(address: S3Uri, system: str | None) -> tuple[S3Uri, bytes]:
     client = s3_client()
     chosen = address if system is None else address.below(system)
     try:
-        return chosen, _get(chosen, SUMS, client)
+        return chosen, read_object(chosen, SUMS, client)
     except IncompleteInputError:
         known = _systems(address, client)
         held = f"; it holds {', '.join(known)}: choose one by --system" if known else ""
@@ -153,16 +103,6 @@ def _systems(address: S3Uri, client: Any) -> list[str]:
     except (BotoCoreError, ClientError):
         # Only a hint hangs on it: whoever may read objects may be forbidden to list them.
         return []
-
-
-def _get(address: S3Uri, name: str, client: Any) -> bytes:
-    with s3_faults(f"{address}/{name}", "read"):
-        try:
-            return bytes(client.get_object(Bucket=address.bucket, Key=address.key(name))["Body"].read())
-        except Exception as error:
-            if s3_error_code(error) in ("NoSuchKey", "404"):
-                raise IncompleteInputError(f"{address}/{name}: missing") from None
-            raise
 
 
 def _resolve(address: RegistryAddress) -> Pointer:

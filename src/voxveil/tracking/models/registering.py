@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxveil.anonymize.bundle import SUMS, Bundle, parse_sums, read_bundle
+from voxveil.anonymize.bundle import Bundle, read_bundle
 from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import IncompleteInputError, InputError
 from voxveil.runtime.s3 import S3Uri
@@ -53,7 +54,7 @@ def register_model(
     """
     _require_name(name, alias)
     bundle = read_bundle(folder)
-    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), "bundle.json")
     size = sum((folder / file).stat().st_size for file in sums)
     pointer = Pointer(bundle.system, file_sha256(folder / SUMS), address, size)
     tracker = connect(store)
@@ -105,7 +106,7 @@ def read_pointer(address: RegistryAddress, store: Store) -> Pointer:
             if not (folder / file).is_file():
                 raise IncompleteInputError(f"{address}: {file} is missing from version {version.version}")
         pointer = Pointer.from_json(read_json(folder / _POINTER), f"{address}: {_POINTER}")
-        sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), f"{address}: {SUMS}")
+        sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), f"{address}: {SUMS}", "bundle.json")
         if not pointer.digest == file_sha256(folder / SUMS) == expected:
             raise IncompleteInputError(f"{address}: {SUMS}, {_POINTER} and the version's tag do not agree")
         if file_sha256(folder / "bundle.json") != sums["bundle.json"]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from voxveil.anonymize.bundle import SUMS, parse_sums, read_bundle
+from voxveil.anonymize.bundle import read_bundle
+from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.git import ask_git
@@ -22,7 +23,7 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
         InputError: Not a bundle, or the store refuses.
     """
     read_bundle(folder)
-    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS))
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), "bundle.json")
     address = prefix.below(file_sha256(folder / SUMS))
     with s3_faults(address, "written"):
         client = s3_client()

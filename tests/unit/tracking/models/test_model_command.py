@@ -12,8 +12,9 @@ import pytest
 import soundfile
 
 from made_speech import speak, write_bundles, write_models
-from voxveil.anonymize.bundle import SUMS, read_bundle
+from voxveil.anonymize.bundle import read_bundle
 from voxveil.cli.main import main
+from voxveil.runtime.checksums import SUMS
 from voxveil.runtime.done import file_sha256
 from voxveil.tracking.client import connect
 from voxveil.tracking.store import resolve_store

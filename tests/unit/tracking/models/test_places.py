@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voxveil.anonymize.bundle import parse_sums
+from voxveil.runtime.checksums import parse_sums
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress, parse_address
@@ -64,7 +64,7 @@ def test_a_file_outside_the_bundle_is_refused(name: str) -> None:
 @pytest.mark.parametrize("text", ["", f"{SHA}  pool.npz\n", f"{SHA[:-1]}g  bundle.json\n"])
 def test_sums_must_name_the_bundle(text: str) -> None:
     with pytest.raises(InputError):
-        parse_sums(text, "here")
+        parse_sums(text, "here", "bundle.json")
 
 
 def test_no_password_of_a_remote_is_published() -> None:

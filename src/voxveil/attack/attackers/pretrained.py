@@ -1,0 +1,263 @@
+"""Attackers on a pretrained speaker network: as it is, with LDA and PLDA, or trained further.
+
+The network is an imported model of kind ``speaker`` (:mod:`voxveil.pretrained`). Each attacker keeps a copy
+of it, so a trained attacker does not depend on a file elsewhere.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup, attacker_facts, training_clips
+from voxveil.attack.backends import Cosine
+from voxveil.audio.frames import HOP, SAMPLE_RATE
+from voxveil.config.fields import speeds_of
+from voxveil.corpus.split import Speech
+from voxveil.features.speaker.crops import CropPlan, Crops
+from voxveil.features.speaker.train import CHECKPOINT_SECONDS, AngularMarginHead, TrainedEncoder
+from voxveil.pretrained.architectures import load
+from voxveil.pretrained.folder import PretrainedModel, read_model
+from voxveil.pretrained.kinds import SpeakerModel
+from voxveil.pretrained.speaker import TorchSpeaker
+from voxveil.runtime.arrays import read_arrays, write_arrays
+from voxveil.runtime.atomic import write_bytes, write_json
+from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.training import ranks
+from voxveil.training.checkpoint import load_model, model_bytes
+from voxveil.training.loop import Plan, device, fit, seeded
+
+__all__ = ["FineTunedAttacker", "PretrainedAttacker", "PretrainedFrontEnd"]
+
+_PARAMETER = "train_attacker.pretrained"
+#: Copy of the imported model in an attacker's folder.
+_COPY = "pretrained"
+_NETWORK = "network.safetensors"
+_CENTRE = "centre.npz"
+
+
+@dataclass(frozen=True)
+class _Network:
+    """A loaded speaker network and the model folder that it was read from."""
+
+    model: PretrainedModel
+    speaker: SpeakerModel
+
+    @classmethod
+    def named(cls, text: str) -> Self:
+        """Load the network that ``train_attacker.pretrained`` names."""
+        if not text:
+            raise ParamsError(
+                f"{_PARAMETER}: is empty; must be the folder of an imported speaker network"
+                " ('voxveil model import')"
+            )
+        return cls.read(Path(text), _PARAMETER)
+
+    @classmethod
+    def read(cls, folder: Path, parameter: str = "") -> Self:
+        """Load the network of a model folder."""
+        model = read_model(folder, "speaker", parameter)
+        return cls(model, load(model))
+
+    def copy(self, folder: Path) -> None:
+        """Copy the model folder into an attacker's folder."""
+        shutil.copytree(self.model.folder, folder / _COPY)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what ``model.json`` of an attacker states of its network."""
+        return {"pretrained": self.model.facts()}
+
+
+class PretrainedFrontEnd:
+    """Front end of the attacker ``pretrained_lda``: embeddings of a pretrained network."""
+
+    kind = "pretrained_lda"
+
+    def __init__(self, network: _Network) -> None:
+        self._network = network
+
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> tuple[Self, TrainedEncoder | None]:
+        """Load the network; only the back end is trained."""
+        return cls(_Network.named(setup.params.pretrained)), None
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Read the copy of the network."""
+        return cls(_Network.read(folder / _COPY))
+
+    def raw(self, audio: NDArray[np.float32], name: str) -> NDArray[Any]:
+        """Return the (E,) unit-norm embedding of a clip."""
+        return self._network.speaker.embed(audio, name)
+
+    def save(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write ``model.json`` and a copy of the network."""
+        self._network.copy(folder)
+        write_json(folder / "model.json", {**facts, **self._network.facts()})
+
+
+@dataclass(frozen=True)
+class PretrainedAttacker:
+    """A pretrained network without any training, compared by cosine.
+
+    Attributes:
+        network: The network.
+        speakers: Ids of the public speakers of the split, sorted; nothing is learned from them.
+        training: State of their speech, ``original`` or ``anonymized``.
+    """
+
+    network: _Network
+    speakers: Sequence[str]
+    training: str
+
+    name = "pretrained"
+    backend = Cosine()
+
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
+        """Load the network."""
+        network = _Network.named(setup.params.pretrained)
+        return TrainedAttacker(cls(network, speech.speakers, setup.training))
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Read the attacker; ``content`` is its checked ``model.json``."""
+        return cls(_Network.read(folder / _COPY), content["speakers"], content["training"])
+
+    def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+        """Return the (E,) unit-norm embedding of a clip."""
+        return self.network.speaker.embed(audio, name)
+
+    def save(self, folder: Path) -> None:
+        """Write ``model.json`` and a copy of the network."""
+        self.network.copy(Path(folder))
+        write_json(Path(folder) / "model.json", {**attacker_facts(self), **self.network.facts()})
+
+
+class _Trained(nn.Module):
+    """The parameters that a step changes: those of the network and the class centres."""
+
+    def __init__(self, network: nn.Module, size: int, classes: int) -> None:
+        super().__init__()
+        self.network = network
+        self.head = AngularMarginHead(size, classes)
+
+
+@dataclass(frozen=True)
+class FineTunedAttacker:
+    """A pretrained network that was trained further on the speech of public speakers, compared by cosine.
+
+    The method of the VoicePrivacy Challenges 2024 and 2026: all weights move.
+
+    Attributes:
+        network: The pretrained network, with the weights after training.
+        speakers: Ids of the public speakers it was trained on, sorted.
+        training: State of their speech, ``original`` or ``anonymized``.
+        centre: (E,) mean embedding of the training speech.
+    """
+
+    network: _Network
+    speakers: Sequence[str]
+    training: str
+    centre: NDArray[np.float64]
+
+    name = "pretrained_finetuned"
+    backend = Cosine()
+
+    @classmethod
+    def train(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
+        """Train all weights with the additive angular margin loss over speakers times speeds.
+
+        Raises:
+            ParamsError: The network is none that torch can train.
+        """
+        params = setup.params
+        network = _Network.named(params.pretrained)
+        speaker = network.speaker
+        if not isinstance(speaker, TorchSpeaker):
+            raise ParamsError(
+                f"{_PARAMETER}: {network.model.folder}: a network of architecture"
+                f" {network.model.architecture} cannot be trained; the kinds pretrained and pretrained_lda"
+                " can use it"
+            )
+
+        def frames(audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+            with torch.inference_mode():
+                features = speaker.features(torch.from_numpy(audio).to(device())[None])[0]
+            result: NDArray[np.float32] = features.cpu().numpy()
+            return result
+
+        length = round(params.crop_seconds * SAMPLE_RATE / HOP)
+        speeds = speeds_of(params.speeds, "train_attacker.speeds")
+        plan = CropPlan(setup.seed, "train_attacker", params.batch, length, speeds, 0.0)
+        crops = Crops(speech, plan, frames)
+        with seeded(setup.seed, "train_attacker", "fine-tuning"):
+            model = _Trained(speaker.network, speaker.size, crops.classes).to(device())
+
+        def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
+            batch, classes = crops.batch(step)
+            labels = torch.from_numpy(classes).to(device())
+            cosines = model.head.cosines(model.network(torch.from_numpy(batch).to(device())))
+            loss = model.head.loss(cosines, labels)
+            right = (cosines.argmax(dim=1) == labels).float().mean()
+            loss, right = (ranks.joint_mean(value, len(labels)) for value in (loss, right))
+            return loss, {"accuracy": float(right)}
+
+        steps = Plan(
+            "train_attacker fine-tuning",
+            setup.seed,
+            params.finetune_steps,
+            params.finetune_learning_rate,
+            checkpoint_seconds=CHECKPOINT_SECONDS,
+        )
+        curve = fit(model, loss_of_step, steps, checkpoints=setup.checkpoints, sink=setup.sink)
+        vectors = [speaker.embed(audio, name).astype(np.float64) for name, audio in training_clips(speech)]
+        attacker = cls(network, speech.speakers, setup.training, np.mean(vectors, axis=0))
+        return TrainedAttacker(attacker, curve, curve[-1]["accuracy"])
+
+    @classmethod
+    def load(cls, folder: Path, content: dict[str, Any]) -> Self:
+        """Read the attacker; ``content`` is its checked ``model.json``.
+
+        Raises:
+            InputError: A file is missing or does not fit.
+        """
+        network = _Network.read(folder / _COPY)
+        speaker, path = network.speaker, folder / _NETWORK
+        if not isinstance(speaker, TorchSpeaker):
+            raise InputError(f"{folder}: architecture {network.model.architecture} cannot have been trained")
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file") from None
+        load_model(speaker.network, data, str(path))
+        centre = read_arrays(folder / _CENTRE, ["centre"])["centre"]
+        if centre.shape != (speaker.size,):
+            raise InputError(
+                f"{folder / _CENTRE}: centre has shape {centre.shape}, must be ({speaker.size},)"
+            )
+        return cls(network, content["speakers"], content["training"], centre)
+
+    def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+        """Return the (E,) centred, unit-norm embedding of a clip."""
+        moved = self.network.speaker.embed(audio, name) - self.centre
+        unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
+        return unit
+
+    def save(self, folder: Path) -> None:
+        """Write ``model.json``, the imported model, the trained weights and the centre."""
+        folder, speaker = Path(folder), self.network.speaker
+        if not isinstance(speaker, TorchSpeaker):
+            raise TypeError(f"{self.name}: only a network in torch is trained")
+        self.network.copy(folder)
+        write_bytes(folder / _NETWORK, model_bytes(speaker.network))
+        write_arrays(folder / _CENTRE, {"centre": self.centre})
+        write_json(folder / "model.json", {**attacker_facts(self), **self.network.facts()})
