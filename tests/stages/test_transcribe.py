@@ -220,7 +220,10 @@ def test_whisper_and_naturalness_judge_with_models_named_by_digest(
     [
         ({"words": "whisper"}, r"transcribe\.recognizer: is empty; transcribe\.words: whisper needs"),
         ({"words": "whisper", "recognizer": "absent"}, r"transcribe\.recognizer: absent: no such folder"),
-        ({"naturalness": "absent"}, r"transcribe\.naturalness: absent: no such folder"),
+        (
+            {"naturalness": "absent", "pitch_utterances": 0},
+            r"transcribe\.naturalness: absent: no such folder",
+        ),
     ],
 )
 def test_an_absent_judge_is_named(spoken: Path, tmp_path: Path, params: dict, message: str) -> None:
