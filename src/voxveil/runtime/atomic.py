@@ -21,6 +21,7 @@ from voxveil.runtime.errors import InputError
 __all__ = [
     "dump_json",
     "file_lock",
+    "read_description",
     "read_json",
     "whole_directory",
     "write_bytes",
@@ -89,6 +90,23 @@ def read_json(path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"{path}: not valid JSON ({reason})") from None
+
+
+def read_description(path: Path, what: str, *kinds: str) -> dict[str, Any]:
+    """Read the ``model.json`` of a model.
+
+    Args:
+        path: The file.
+        what: The model in words, for the error.
+        *kinds: What its ``kind`` may be.
+
+    Raises:
+        InputError: The file is missing, or describes another kind of model, or one of another format.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("format") != 1 or content.get("kind") not in kinds:
+        raise InputError(f"{path}: not a {what} of format 1")
+    return content
 
 
 @contextmanager

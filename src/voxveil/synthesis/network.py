@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from voxveil.audio.frames import MEL_BANDS
+from voxveil.runtime.atomic import read_description
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_weights, read_description
+from voxveil.training.checkpoint import load_weights
 from voxveil.training.loop import device
 
 __all__ = ["MelNetwork", "SizedNetwork"]

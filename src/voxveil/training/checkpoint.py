@@ -18,7 +18,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-from voxveil.runtime.atomic import read_json, write_bytes, write_json, write_text
+from voxveil.runtime.atomic import write_bytes, write_json, write_text
 from voxveil.runtime.errors import InputError
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "load_model",
     "load_weights",
     "model_bytes",
-    "read_description",
     "save_checkpoint",
     "write_curve",
     "write_trained",
@@ -94,23 +93,6 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     load_model(model, path.read_bytes(), str(path))
-
-
-def read_description(path: Path, what: str, *kinds: str) -> dict[str, Any]:
-    """Read the ``model.json`` of a model.
-
-    Args:
-        path: The file.
-        what: The model in words, for the error.
-        *kinds: What its ``kind`` may be.
-
-    Raises:
-        InputError: The file is missing, or describes another kind of model, or one of another format.
-    """
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("format") != 1 or content.get("kind") not in kinds:
-        raise InputError(f"{path}: not a {what} of format 1")
-    return content
 
 
 def write_trained(

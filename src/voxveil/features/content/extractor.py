@@ -14,8 +14,9 @@ from voxveil.audio.frames import HOP
 from voxveil.audio.mel import WINDOW, log_mel
 from voxveil.features.content.model import ContentModel, ContentSize
 from voxveil.privacy import ContentMechanism, NoiseSource, Released, described_content, norm1
+from voxveil.runtime.atomic import read_description
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_weights, read_description
+from voxveil.training.checkpoint import load_weights
 from voxveil.training.loop import device
 
 __all__ = ["SHARPNESS", "ContentExtractor", "pooled", "spread"]

@@ -24,6 +24,7 @@ from voxveil.privacy import (
     Released,
     pitch_mechanism,
 )
+from voxveil.runtime.atomic import read_description
 from voxveil.runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -207,8 +208,6 @@ class PitchExtractor:
         Raises:
             InputError: A file is missing or not a pitch model of format 1.
         """
-        from voxveil.training.checkpoint import read_description
-
         path = Path(folder) / f"{prefix}model.json"
         content = read_description(path, "pitch model", "pitch")
         try:

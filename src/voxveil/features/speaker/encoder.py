@@ -30,9 +30,9 @@ from torch import nn
 from voxveil.audio.frames import MEL_BANDS
 from voxveil.audio.mel import log_mel
 from voxveil.features.speaker.clips import at_least_minimum
-from voxveil.runtime.atomic import write_bytes, write_json
+from voxveil.runtime.atomic import read_description, write_bytes, write_json
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_weights, model_bytes, read_description
+from voxveil.training.checkpoint import load_weights, model_bytes
 from voxveil.training.loop import device
 from voxveil.training.placeholders import remove_placeholders
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.research.asr.network import AsrNetwork, AsrSize, centred_mel, quiet
 from voxveil.research.asr.tokens import BEGIN, BLANK, END, Tokens
-from voxveil.runtime.atomic import write_bytes, write_json
+from voxveil.runtime.atomic import read_description, write_bytes, write_json
 from voxveil.runtime.errors import InputError
-from voxveil.training.checkpoint import load_weights, model_bytes, read_description
+from voxveil.training.checkpoint import load_weights, model_bytes
 from voxveil.training.loop import device
 from voxveil.training.placeholders import remove_placeholders
 
