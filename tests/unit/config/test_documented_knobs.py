@@ -26,11 +26,14 @@ LEFT_OUT = {
     "asr.max_seconds",
     "prepare.machine_transcripts",
     "probe.largest_errors",
+    "train_attacker.pretrained",
     "train_attacker.wavlm",
     "train_content.bf16",
     "train_content.gpus",
     "train_content.targets",
     "train_vocoder.gpus",
+    "transcribe.naturalness",
+    "transcribe.recognizer",
 }
 #: Sections that no stage reads: a change of them runs nothing again.
 UNREAD = {"asi", "probe", "asr", "gate", "cluster"}

@@ -10,7 +10,10 @@ from voxveil.results.html import html_table, terms_html, value_cell
 from voxveil.results.report.results import Summary
 from voxveil.results.wording import metric_text, number
 
-__all__ = ["has_pitch", "has_words", "utility_lines", "utility_section", "verdict"]
+__all__ = ["has_pitch", "has_words", "judges_of", "utility_lines", "utility_section", "verdict"]
+
+#: Outliers that the page names for a system; all of them stand in the transcripts.
+_NAMED = 5
 
 
 def has_words(summaries: Sequence[Summary]) -> bool:
@@ -21,6 +24,23 @@ def has_words(summaries: Sequence[Summary]) -> bool:
 def has_pitch(summaries: Sequence[Summary]) -> bool:
     """Return whether the F0 of released speech was held against the original's."""
     return any(summary["utility"].get("pitch") for summary in summaries)
+
+
+def judges_of(summaries: Sequence[Summary]) -> list[str]:
+    """Return the judges of naturalness in this run, sorted."""
+    return sorted({judge for summary in summaries for judge in summary["utility"].get("naturalness", {})})
+
+
+def _outliers(summary: Summary) -> str:
+    """Return the outliers of a system as text; empty where nothing was judged."""
+    found = []
+    for what, items in summary["utility"].get("outliers", {}).items():
+        # A private corpus gives their number only.
+        number_of = items if isinstance(items, int) else len(items)
+        named = "" if isinstance(items, int) or not items else f": {', '.join(items[:_NAMED])}"
+        more = ", ..." if named and number_of > _NAMED else ""
+        found.append(f"{number_of} in {what}{named}{more}")
+    return "; ".join(found)
 
 
 def verdict(summary: Summary) -> str:
@@ -50,6 +70,10 @@ def utility_section(summaries: Sequence[Summary]) -> str:
     """Return the section of the page."""
     opening = "<section><h2>Is it understood?</h2>\n"
     verdicts = terms_html({summary["system"]: verdict(summary) for summary in summaries})
+    outliers = {summary["system"]: text for summary in summaries if (text := _outliers(summary))}
+    if outliers:
+        verdicts += "\n<p>Utterances far on the bad side of the median of their system (3.5 robust standard"
+        verdicts += f" deviations):</p>\n{terms_html(outliers)}"
     if not has_words(summaries):
         return f"{opening}{verdicts}</section>"
     first = next(summary["utility"]["wer"] for summary in summaries if summary["utility"]["wer"])

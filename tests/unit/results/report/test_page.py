@@ -143,3 +143,16 @@ def test_a_private_corpus_shows_no_players(summaries) -> None:
     assert "<audio" not in html
     assert "say nothing about real voices" not in html
     assert players([]) == ""
+
+
+def test_naturalness_and_outliers_are_shown(summaries) -> None:
+    changed = copy.deepcopy(summaries)
+    utility = changed[1]["utility"]
+    utility["naturalness"] = {"distillmos": {"value": 3.21, "ci95": [3.0, 3.4], "unit": "MOS"}}
+    utility["outliers"] = {"words": [], "distillmos": ["a<b", *(f"u{n}" for n in range(7))]}
+    changed[2]["utility"]["outliers"] = {"words": 4}
+    text = page("A <title>", changed, PICTURES, [], {})
+    assert "Naturalness <small>MOS by distillmos</small>" in text and "3.21" in text
+    assert "0 in words; 8 in distillmos: a&lt;b, u0, u1, u2, u3, ..." in text
+    assert "<dd>4 in words</dd>" in text
+    assert "Naturalness" not in page("A <title>", summaries, PICTURES, [], {})
