@@ -31,7 +31,7 @@ def test_case_and_punctuation_are_no_errors() -> None:
 
 
 def stage(kind: str) -> SimpleNamespace:
-    return SimpleNamespace(key="original", system=SimpleNamespace(kind=kind))
+    return SimpleNamespace(label="transcribe[original]", system=SimpleNamespace(kind=kind))
 
 
 def test_absurd_errors_on_original_speech_stop_the_run() -> None:

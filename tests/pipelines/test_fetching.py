@@ -271,7 +271,7 @@ def test_an_edited_params_file_is_never_replaced(
     project = tmp_path / "project"
     shutil.copytree(root / "params", project / "params")
     use_overlay("tiny", project, {"base.threads": "1"})
-    assert f"params.yaml: differs from the parameters of run {RUN}; fetch into" in refused(capsys, project)
+    assert f"params.yaml: is another than that of run {RUN}; fetch into" in refused(capsys, project)
     (project / "params.yaml").write_text("systems: {}\n")
     assert "params.yaml: is another" in refused(capsys, project)
     assert cluster.store.requests == []

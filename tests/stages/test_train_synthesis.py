@@ -104,7 +104,7 @@ def test_mcadams_needs_no_model_either_and_carries_its_coefficients(root: Path) 
     model = synthesis(root, "mcadams")
     assert read_json(model / "model.json")["kind"] == "passthrough"
     packed = read_bundle(bundle(root, "mcadams", model))
-    assert (packed.original, packed.trained, packed.coefficients) == (False, False, (0.5, 0.9))
+    assert (packed.kind, packed.original, packed.coefficients) == ("mcadams", False, (0.5, 0.9))
     assert {path.name for path in packed.folder.iterdir()} == {"_DONE.json", "bundle.json", "SHA256SUMS"}
 
 

@@ -159,6 +159,13 @@ def test_old_parameters_load_with_their_edit(
     assert Path("params.yaml.bak").read_text() == old
 
 
+#: Knobs that no old file has, with their defaults.
+ADDED = {
+    "train_attacker": {"pretrained": "", "finetune_steps": 200, "finetune_learning_rate": 1e-4},
+    "transcribe": {"recognizer": "", "language": "en", "naturalness": ""},
+}
+
+
 @pytest.mark.parametrize("name", ["params.yaml", "params_long.yaml"])
 def test_every_value_of_an_old_file_survives_its_upgrade(root: Path, tmp_path: Path, name: str) -> None:
     """Change every value that can be changed by itself, each to another one that is allowed."""
@@ -190,6 +197,8 @@ def test_every_value_of_an_old_file_survives_its_upgrade(root: Path, tmp_path: P
         "pitch_variants": content["train_pitch"].pop("variants"),
         "content_variants": content["train_content"].pop("variants"),
     }
+    for section, knobs in ADDED.items():
+        wanted[section] = {**content[section], **knobs}
     assert to_mapping(load_params(path)) == wanted
     assert len(path.read_text().splitlines()) < len((OLD / name).read_text().splitlines())
     assert upgraded_text(path) == path.read_text()

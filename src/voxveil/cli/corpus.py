@@ -86,7 +86,7 @@ def _fetch(args: argparse.Namespace) -> int:
 
     for name in args.subsets:
         if name not in LIBRISPEECH_MD5:
-            raise InputError(f"SUBSET must be one of {', '.join(LIBRISPEECH_MD5)}, got {name!r}")
+            raise InputError(f"no LibriSpeech subset {name!r}; subsets: {', '.join(LIBRISPEECH_MD5)}")
     for name in args.subsets:
         report = _megabytes(f"corpus fetch {name}")
         new = fetch_subset(name, args.out, url=(args.url or LIBRISPEECH_URL).rstrip("/"), report=report)

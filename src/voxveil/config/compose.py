@@ -37,9 +37,7 @@ _EXTENDS = "extends"
 #: Mappings whose keys a user chooses: an overlay that has one replaces it.
 NAMED = ("systems", "pitch_variants", "content_variants")
 #: First line of a composed params.yaml: whether ``--set`` was given, and the digest of all lines below.
-_WRITTEN = re.compile(
-    r"# Written by 'voxveil params use [\w.-]+( --set )?.*?'(?: \(digest ([0-9a-f]{12})\))?\. Values"
-)
+_WRITTEN = re.compile(r"# Written by 'voxveil params use [\w.-]+.*?'(?: \(digest ([0-9a-f]{12})\))?\. Values")
 #: Second line of params.yaml.
 _NOTE = "# A knob that is left out has its default: 'voxveil params explain' lists every knob."
 
@@ -128,15 +126,16 @@ def was_edited(root: Path, *, or_set: bool = False) -> bool:
 
     Args:
         root: The project.
-        or_set: Values that were given with ``--set`` count as edited, too.
+        or_set: A composed file counts as edited, too, if its values are those of no overlay: they were given
+            with ``--set``, or another program composed them.
     """
     path, folder = root / "params.yaml", root / "params"
     if not path.is_file():
         return False
     head, _, body = path.read_text(encoding="utf-8").partition("\n")
     found = _WRITTEN.match(head)
-    if found and found[2]:
-        return found[2] != _digest(body) or (or_set and bool(found[1]))
+    if found and found[1] and not or_set:
+        return found[1] != _digest(body)
     try:
         params = parse_params(renamed_content(read_mapping(path)))
     except ParamsError:

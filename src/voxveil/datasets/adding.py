@@ -117,7 +117,7 @@ def require_unchanged(dataset: Dataset) -> None:
         return
     if not dataset.tracked.is_file():
         raise InputError(
-            f"{dataset.folder}: exists, but belongs to no version; 'voxveil data add {dataset.name}"
+            f"{dataset.folder}: exists and is in no version; 'voxveil data add {dataset.name}"
             f" {FOLDER}/{dataset.name}' registers it, or move it away"
         )
     changed = json.loads(dvc(dataset.root, "status", "--json", f"{FOLDER}/{dataset.tracked.name}") or "{}")

@@ -173,7 +173,7 @@ def _check_project(run: Finished, project: Path, wanted: Mapping[str, str]) -> s
     if path.is_dir():
         raise InputError(f"{path}: is a folder; it must be a file")
     if not _same_params(path, run.params) and was_edited(project, or_set=True):
-        raise InputError(f"{path}: differs from the parameters of {run.name}; fetch into another folder")
+        raise InputError(f"{path}: is another than that of {run.name}; fetch into another folder")
     stages = {output.partition("/")[0] for output in wanted}
     present = set()
     for output in _found(outputs, stages):

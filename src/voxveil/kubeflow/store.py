@@ -78,7 +78,7 @@ def fetch(uri: str, folder: Path) -> None:
             raise InputError(f"{uri}: no such folder")
         shutil.copytree(source, folder)
         return
-    with s3_faults(uri, "read"):
+    with s3_faults(uri, "read", server=False):
         client = s3_client(endpoint=location.endpoint, region=location.region, connect_timeout=10, attempts=5)
         count = 0
         for key, relative in _objects(client, location, uri):

@@ -229,34 +229,37 @@ def s3_reason(error: Exception) -> str:
     return f"{meaning} ({one_line(error)})" if meaning else one_line(error) or name
 
 
-def s3_fault(subject: object, action: str, error: Exception) -> str:
+def s3_fault(subject: object, action: str, error: Exception, *, server: bool = True) -> str:
     """Return one line that says what could not be done, at which server, and why.
 
     Args:
         subject: Address or object.
         action: Past participle: ``read``, ``deleted``, ``listed``.
         error: Error of boto3 or botocore.
+        server: Name the server of the environment; not where the address may have a server of its own.
     """
-    # An address with a server of its own names it already.
-    where = f" at {s3_endpoint()}" if s3_endpoint() and "endpoint=" not in str(subject) else ""
+    where = f" at {s3_endpoint()}" if server and s3_endpoint() else ""
     return f"{subject}{where}: cannot be {action} ({s3_reason(error)})"
 
 
 @contextmanager
-def s3_faults(subject: object, action: str, error: type[VoxveilError] = InputError) -> Iterator[None]:
+def s3_faults(
+    subject: object, action: str, error: type[VoxveilError] = InputError, *, server: bool = True
+) -> Iterator[None]:
     """Turn every fault of boto3 or the network in the block into an ``error`` of one line.
 
     Args:
         subject: Address or object.
         action: Past participle: ``read``, ``deleted``, ``written``.
         error: Class of the error.
+        server: As for :func:`s3_fault`.
     """
     try:
         yield
     except Exception as fault:
         if not is_s3_fault(fault):
             raise
-        raise error(s3_fault(subject, action, fault)) from None
+        raise error(s3_fault(subject, action, fault, server=server)) from None
 
 
 def is_s3_fault(error: Exception) -> bool:

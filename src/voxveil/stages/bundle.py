@@ -15,9 +15,7 @@ def run(context: StageContext) -> None:
     path = context.inputs["synthesis"] / "model.json"
     corpus = read_json(path).get("corpus")
     if not isinstance(corpus, dict):
-        raise InputError(
-            f"{path}: corpus must be an object, got {type(corpus).__name__}; run train_synthesis again"
-        )
+        raise InputError(f"{path}: corpus is missing; run train_synthesis again")
     write_bundle(
         context.outputs["model"],
         context.key,

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from made_external import write_challenge, write_external
+from voxveil.attack.attackers.interface import TrainingSetup
 from voxveil.attack.external import running
 from voxveil.cli.main import main
+from voxveil.corpus.split import Speech
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -79,11 +81,11 @@ def test_what_was_stopped_goes_on_where_it_was(
 ) -> None:
     trained, real = [], running.train_attacker
 
-    def counting(kind: str, *rest: object, **more: object):
-        trained.append((more["training"], more["number"]))
+    def counting(kind: str, speech: Speech, setup: TrainingSetup, number: int):
+        trained.append((setup.training, number))
         if len(trained) == 3:
             raise KeyboardInterrupt
-        return real(kind, *rest, **more)
+        return real(kind, speech, setup, number)
 
     monkeypatch.setattr(running, "train_attacker", counting)
     options = ("--seeds=2", "--no-figures")

@@ -188,7 +188,7 @@ def _require_name(name: str, alias: str) -> None:
             or text != text.strip()
             or (option == "--name" and not text)
         ):
-            raise InputError(f"{option} must be a name without / @ : quotes or outer blanks, got {text!r}")
+            raise InputError(f"{option} {text!r}: must be a name without / @ : quotes or outer blanks")
 
 
 def _text(value: object) -> str:
