@@ -159,7 +159,9 @@ class Anonymizer:
         return stream(seed, "anonymize", self.bundle.system, "target", utterance)
 
     def require_disjoint(self, speakers: Iterable[str]) -> None:
-        """Raise an error for speakers whose voices are in the pool of targets: one could be its own target.
+        """Raise an error if a speaker's voice is in the pool of targets.
+
+        Such a speaker could be given their own voice as target.
 
         Raises:
             InputError: Naming the first.

@@ -261,11 +261,11 @@ class RankSet:
             raise InputError(
                 f"{name}: reference label {label} is listed twice; each speaker has one reference"
             )
-        own = [position.get(str(value)) for value in rows.tolist()]
-        if None in own:
-            i = own.index(None)
+        reference_indices = [position.get(str(value)) for value in rows.tolist()]
+        if None in reference_indices:
+            i = reference_indices.index(None)
             raise InputError(f"{name}: input {i} is of speaker {rows[i]}, who is not among the references")
-        return cls(matrix, np.array(own, dtype=np.int64), tuple(names))
+        return cls(matrix, np.array(reference_indices, dtype=np.int64), tuple(names))
 
     @property
     def n_references(self) -> int:

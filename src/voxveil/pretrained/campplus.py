@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import nn
 from torch.nn import functional
 
 from voxveil.pretrained.folder import PretrainedModel
-from voxveil.pretrained.importing import read_tensors
-from voxveil.pretrained.speaker import TorchSpeaker, fill
-from voxveil.runtime.atomic import write_bytes
+from voxveil.pretrained.importing import read_tensors, single_file
+from voxveil.pretrained.speaker import TorchSpeaker, convert_weights, with_weights
 from voxveil.runtime.errors import InputError
 
 __all__ = ["CAMPlusPlus", "convert", "load"]
@@ -31,32 +29,24 @@ _GROWTH = 32
 _BLOCKS = ((12, 3, 1), (24, 3, 2), (16, 3, 2))
 #: Frames (of 20 ms) of a segment of the context.
 _SEGMENT = 100
-_WEIGHTS = "model.safetensors"
 
 
 def convert(files: Mapping[str, Path], folder: Path, name: str) -> dict[str, Any]:
     """Write the weights as safetensors and return the settings."""
     del name
-    (path,) = files.values() if len(files) == 1 else (_single(files),)
+    path = single_file(files)
     tensors = read_tensors(path)
     weight = tensors.get("xvector.dense.linear.weight")
     if weight is None or weight.ndim != 3:
         raise InputError(f"{path}: not a CAM++ checkpoint (xvector.dense.linear.weight is absent)")
     size = int(weight.shape[0])
-    fill(CAMPlusPlus(size), tensors, str(path))
-    write_bytes(folder / _WEIGHTS, save({key: value.contiguous() for key, value in tensors.items()}))
+    convert_weights(CAMPlusPlus(size), tensors, str(path), folder)
     return {"embedding": size}
-
-
-def _single(files: Mapping[str, Path]) -> Path:
-    raise InputError(f"several checkpoints: {', '.join(files)}; must be one (import from a folder with one)")
 
 
 def load(model: PretrainedModel) -> TorchSpeaker:
     """Return the loaded network."""
-    network = CAMPlusPlus(int(model.settings["embedding"]))
-    path = model.folder / _WEIGHTS
-    fill(network, read_tensors(path), str(path))
+    network = with_weights(CAMPlusPlus(int(model.settings["embedding"])), model)
     return TorchSpeaker(network, int(model.settings["embedding"]), kaldi_filterbanks, model)
 
 

@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save
 
+from voxveil.features.speaker.clips import at_least_minimum
 from voxveil.pretrained.folder import PretrainedModel
-from voxveil.pretrained.importing import read_tensors
-from voxveil.pretrained.speaker import checked_clip, fill, require_rate
-from voxveil.runtime.atomic import write_bytes
+from voxveil.pretrained.importing import read_tensors, single_file
+from voxveil.pretrained.speaker import convert_weights, require_rate, with_weights
 from voxveil.runtime.errors import MissingExtraError
 
 __all__ = ["DistillMos", "convert", "load"]
-
-_WEIGHTS = "model.safetensors"
 
 
 class DistillMos:
@@ -37,7 +34,7 @@ class DistillMos:
 
     def score(self, audio: NDArray[np.float32], name: str) -> float:
         """Return the predicted MOS of (n,) samples at 16 kHz."""
-        clip = torch.from_numpy(checked_clip(audio, name))
+        clip = torch.from_numpy(at_least_minimum(audio, name))
         with torch.inference_mode():
             return float(self._network(clip[None])[0])
 
@@ -45,19 +42,15 @@ class DistillMos:
 def convert(files: Mapping[str, Path], folder: Path, name: str) -> dict[str, Any]:
     """Write the weights as safetensors and return the settings."""
     del name
-    (path,) = files.values()
+    path = single_file(files)
     tensors = read_tensors(path)
-    fill(_network(), tensors, str(path))
-    write_bytes(folder / _WEIGHTS, save({key: value.contiguous() for key, value in tensors.items()}))
+    convert_weights(_network(), tensors, str(path), folder)
     return {}
 
 
 def load(model: PretrainedModel) -> DistillMos:
     """Return the loaded judge."""
-    network = _network()
-    path = model.folder / _WEIGHTS
-    fill(network, read_tensors(path), str(path))
-    return DistillMos(network, model)
+    return DistillMos(with_weights(_network(), model), model)
 
 
 def _network() -> Any:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.features.speaker.clips import at_least_minimum
 from voxveil.pretrained.folder import PretrainedModel
 from voxveil.pretrained.onnx import open_session, run_session
-from voxveil.pretrained.speaker import checked_clip, require_rate
+from voxveil.pretrained.speaker import require_rate
 from voxveil.runtime.atomic import write_bytes
 
 __all__ = ["DnsMos", "convert", "load"]
@@ -38,7 +39,7 @@ class DnsMos:
 
     def score(self, audio: NDArray[np.float32], name: str) -> float:
         """Return the predicted overall MOS of (n,) samples at 16 kHz."""
-        clip = checked_clip(audio, name)
+        clip = at_least_minimum(audio, name)
         while len(clip) < _WINDOW:
             clip = np.append(clip, clip)
         last = int(np.floor(len(clip) / _HOP) - _WINDOW / _HOP) + 1

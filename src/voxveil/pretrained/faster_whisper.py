@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.pretrained.folder import PretrainedModel
-from voxveil.pretrained.kinds import TimedWord
 from voxveil.pretrained.speaker import require_rate
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.errors import InputError, MissingExtraError, one_line
 
-__all__ = ["Whisper", "convert", "load"]
+__all__ = ["TimedWord", "Whisper", "convert", "load"]
 
 _BEAM = 5
 _NEEDED = ("model.bin", "config.json", "tokenizer.json")
+
+
+@dataclass(frozen=True)
+class TimedWord:
+    """A recognized word with its start and end in seconds."""
+
+    word: str
+    start: float
+    end: float
 
 
 class Whisper:

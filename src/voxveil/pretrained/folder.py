@@ -19,7 +19,7 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.model_cache import cached_folder, download, read_object
 from voxveil.runtime.s3 import S3Uri, s3_client
 
-__all__ = ["MODEL", "PretrainedModel", "locate_model_folder", "read_model", "write_model"]
+__all__ = ["MODEL", "PretrainedModel", "locate_pretrained", "read_model", "write_model"]
 
 MODEL = "model.json"
 _FORMAT = 1
@@ -124,8 +124,8 @@ def read_model(folder: Path, kind: str = "", parameter: str = "") -> PretrainedM
     return model
 
 
-def locate_model_folder(text: str, kind: str, parameter: str) -> Path:
-    """Return the folder of the imported model that a parameter names, fetched where it is in S3.
+def locate_pretrained(text: str, kind: str, parameter: str) -> PretrainedModel:
+    """Return the imported model that a parameter names, checked, and fetched where it is in S3.
 
     Args:
         text: The folder of ``voxveil model import``, or ``s3://BUCKET/PREFIX`` with a copy of its files.
@@ -143,5 +143,4 @@ def locate_model_folder(text: str, kind: str, parameter: str) -> Path:
         folder = cached_folder(digest, lambda partial: download(address, sums, partial), read_model)
     else:
         folder = Path(text)
-    read_model(folder, kind, parameter)
-    return folder
+    return read_model(folder, kind, parameter)

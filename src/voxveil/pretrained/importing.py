@@ -17,7 +17,7 @@ from voxveil.runtime.atomic import whole_directory
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
 
-__all__ = ["import_model", "read_tensors"]
+__all__ = ["import_model", "read_tensors", "single_file"]
 
 _PART = re.compile(r"(.+)\.part(\d+)\Z")
 
@@ -108,6 +108,18 @@ def _joined(files: Mapping[str, Path], scratch: Path) -> dict[str, Path]:
                     shutil.copyfileobj(handle, out)
         joined[name] = target
     return joined
+
+
+def single_file(files: Mapping[str, Path]) -> Path:
+    """Return the only file of an import.
+
+    Raises:
+        InputError: There are several.
+    """
+    if len(files) != 1:
+        raise InputError(f"several networks: {', '.join(files)}; must be one (import from a folder with one)")
+    (path,) = files.values()
+    return path
 
 
 def read_tensors(path: Path) -> dict[str, Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NaturalnessJudge", "SpeakerModel", "SpeechRecognizer", "TimedWord"]
+__all__ = ["NaturalnessJudge", "SpeakerModel", "SpeechRecognizer"]
 
 
 class SpeakerModel(Protocol):
@@ -23,23 +21,11 @@ class SpeakerModel(Protocol):
         """Return the (E,) unit-norm embedding of a clip of (n,) samples at 16 kHz called ``name``."""
 
 
-@dataclass(frozen=True)
-class TimedWord:
-    """A recognized word with its start and end in seconds."""
-
-    word: str
-    start: float
-    end: float
-
-
 class SpeechRecognizer(Protocol):
     """A recognizer of words."""
 
     def recognize(self, audio: NDArray[Any], name: str) -> str:
         """Return the words of (n,) samples at 16 kHz called ``name``, separated by blanks."""
-
-    def recognize_words(self, audio: NDArray[Any], name: str) -> Sequence[TimedWord]:
-        """Return the words with their times."""
 
 
 class NaturalnessJudge(Protocol):
@@ -47,14 +33,3 @@ class NaturalnessJudge(Protocol):
 
     def score(self, audio: NDArray[np.float32], name: str) -> float:
         """Return the predicted MOS of (n,) samples at 16 kHz called ``name``."""
-
-
-class TorchSpeakerModel(SpeakerModel, Protocol):
-    """A speaker network that can be trained further."""
-
-    @property
-    def network(self) -> Any:
-        """The ``torch.nn.Module``: (batch, frames, bands) features to (batch, E)."""
-
-    def features(self, audio: Any) -> Any:
-        """Return (batch, frames, bands) features of (batch, samples) audio."""

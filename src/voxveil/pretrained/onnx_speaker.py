@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.features.speaker.clips import at_least_minimum
 from voxveil.pretrained.folder import PretrainedModel
+from voxveil.pretrained.importing import single_file
 from voxveil.pretrained.onnx import open_session, run_session
-from voxveil.pretrained.speaker import checked_clip, require_rate, unit
+from voxveil.pretrained.speaker import require_rate, unit
 from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.errors import InputError
 
@@ -32,16 +34,14 @@ class OnnxSpeaker:
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) unit-norm embedding of a clip of (n,) samples at 16 kHz."""
-        vector = run_session(self._session, _input(checked_clip(audio, name), self._bands), name)
+        vector = run_session(self._session, _input(at_least_minimum(audio, name), self._bands), name)
         return unit(vector.astype(np.float64).reshape(-1), name)
 
 
 def convert(files: Mapping[str, Path], folder: Path, name: str) -> dict[str, Any]:
     """Copy the network and return the settings, which a run on one second of noise confirms."""
     del name
-    if len(files) != 1:
-        raise InputError(f"several networks: {', '.join(files)}; must be one (import from a folder with one)")
-    (path,) = files.values()
+    path = single_file(files)
     write_bytes(folder / _WEIGHTS, path.read_bytes())
     session = open_session(folder / _WEIGHTS)
     shape = session.get_inputs()[0].shape

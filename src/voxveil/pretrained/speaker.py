@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from voxveil.audio.frames import SAMPLE_RATE
+from voxveil.features.speaker.clips import at_least_minimum
 from voxveil.pretrained.folder import PretrainedModel
+from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.errors import InputError, one_line
+from voxveil.training.checkpoint import load_weights, model_bytes
 from voxveil.training.loop import device
 
-__all__ = ["MINIMUM_SAMPLES", "TorchSpeaker", "checked_clip", "fill", "require_rate", "unit"]
+__all__ = ["TorchSpeaker", "convert_weights", "require_rate", "unit", "with_weights"]
 
-_RATE = 16000
-#: The shortest clip that is embedded (0.5 s at 16 kHz); a shorter one is repeated up to it.
-MINIMUM_SAMPLES = _RATE // 2
+#: Weights of an imported network.
+WEIGHTS = "model.safetensors"
 
 
 class TorchSpeaker:
@@ -51,28 +55,10 @@ class TorchSpeaker:
         Raises:
             InputError: The clip is empty, not one-dimensional or holds NaN or infinity.
         """
-        clip = torch.from_numpy(checked_clip(audio, name)).to(device())
+        clip = torch.from_numpy(at_least_minimum(audio, name)).to(device())
         with torch.inference_mode():
             vector = self.network(self.features(clip[None]))[0].double()
         return unit(vector.cpu().numpy(), name)
-
-
-def checked_clip(audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-    """Return a clip as float32, repeated up to :data:`MINIMUM_SAMPLES`.
-
-    Raises:
-        InputError: The clip is empty, not one-dimensional or holds NaN or infinity.
-    """
-    if audio.ndim != 1 or not len(audio):
-        raise InputError(
-            f"{name}: audio has shape {audio.shape}, must be (samples,) with at least one sample"
-        )
-    if not np.isfinite(audio).all():
-        raise InputError(f"{name}: audio holds NaN or infinity")
-    clip = np.ascontiguousarray(audio, np.float32)
-    if len(clip) < MINIMUM_SAMPLES:
-        clip = np.tile(clip, -(-MINIMUM_SAMPLES // len(clip)))[:MINIMUM_SAMPLES]
-    return clip
 
 
 def unit(vector: NDArray[np.float64], name: str) -> NDArray[np.float32]:
@@ -94,12 +80,20 @@ def require_rate(model: PretrainedModel) -> None:
     Raises:
         InputError: It does.
     """
-    if model.sample_rate != _RATE:
-        raise InputError(f"{model.folder}: takes audio at {model.sample_rate} Hz, must be {_RATE} Hz")
+    if model.sample_rate != SAMPLE_RATE:
+        raise InputError(f"{model.folder}: takes audio at {model.sample_rate} Hz, must be {SAMPLE_RATE} Hz")
 
 
-def fill(network: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) -> None:
-    """Fill a network with weights.
+def convert_weights(
+    network: nn.Module, tensors: Mapping[str, torch.Tensor], where: str, folder: Path
+) -> None:
+    """Write weights of the original as ``model.safetensors``, after the network has taken them.
+
+    Args:
+        network: Network of the sizes that the weights have.
+        tensors: The weights by name.
+        where: Their file, for errors.
+        folder: The folder of the imported model.
 
     Raises:
         InputError: They are of another architecture or size.
@@ -108,3 +102,14 @@ def fill(network: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) ->
         network.load_state_dict(dict(tensors))
     except RuntimeError as error:
         raise InputError(f"{where}: weights of another architecture ({one_line(error)[:200]})") from None
+    write_bytes(folder / WEIGHTS, model_bytes(network))
+
+
+def with_weights(network: nn.Module, model: PretrainedModel) -> nn.Module:
+    """Return the network with the weights of an imported model.
+
+    Raises:
+        InputError: They are missing or of another size.
+    """
+    load_weights(network, model.folder / WEIGHTS)
+    return network

@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import nn
 
 from voxveil.pretrained.folder import PretrainedModel
 from voxveil.pretrained.importing import read_tensors
-from voxveil.pretrained.speaker import TorchSpeaker, fill
-from voxveil.runtime.atomic import write_bytes
+from voxveil.pretrained.speaker import TorchSpeaker, convert_weights, with_weights
 from voxveil.runtime.errors import InputError
 from voxveil.training.placeholders import remove_placeholders
 
 __all__ = ["convert", "load"]
 
-_WEIGHTS = "model.safetensors"
 _FIRST = {"speechbrain_ecapa": "blocks.0.conv.conv.weight", "speechbrain_xvector": "blocks.0.conv.weight"}
 
 
@@ -45,16 +42,13 @@ def convert(files: Mapping[str, Path], folder: Path, name: str) -> dict[str, Any
             raise InputError(f"{path}: not weights of {name} (no linear layer)")
         size = int(tensors[linear[-1]].shape[0])
     settings = {"bands": int(first.shape[1]), "channels": int(first.shape[0]), "embedding": size}
-    fill(_network(name, settings), tensors, str(path))
-    write_bytes(folder / _WEIGHTS, save({key: value.contiguous() for key, value in tensors.items()}))
+    convert_weights(_network(name, settings), tensors, str(path), folder)
     return settings
 
 
 def load(model: PretrainedModel) -> TorchSpeaker:
     """Return the loaded network."""
-    network = _network(model.architecture, model.settings)
-    path = model.folder / _WEIGHTS
-    fill(network, read_tensors(path), str(path))
+    network = with_weights(_network(model.architecture, model.settings), model)
     features = _filterbanks(int(model.settings["bands"]))
     return TorchSpeaker(_Squeezed(network), int(model.settings["embedding"]), features, model)
 

@@ -255,6 +255,7 @@ STAGES: tuple[StageSpec, ...] = (
             "audio",
             "features/content",
             "features/pitch/yaapt",
+            "features/speaker/clips.py",
             "privacy",
             "training",
             "metrics/data.py",

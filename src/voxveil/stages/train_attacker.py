@@ -12,7 +12,7 @@ from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup
 from voxveil.attack.attackers.registry import attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.attack.fusion import fuse_attackers, hold_out
 from voxveil.corpus.split import Speech, Split
-from voxveil.pretrained.folder import locate_model_folder
+from voxveil.pretrained.folder import locate_pretrained
 from voxveil.runtime.atomic import write_json
 from voxveil.stages.context import StageContext
 from voxveil.training.checkpoint import write_curve
@@ -27,8 +27,8 @@ def run(context: StageContext) -> None:
     params, seed = context.params.train_attacker, context.params.base.seed
     kinds = listed_kinds(params.kinds)
     if any(kind.startswith("pretrained") for kind in kinds) and params.pretrained:
-        folder = locate_model_folder(params.pretrained, "speaker", "train_attacker.pretrained")
-        params = replace(params, pretrained=str(folder))
+        network = locate_pretrained(params.pretrained, "speaker", "train_attacker.pretrained")
+        params = replace(params, pretrained=str(network.folder))
     speech: Speech = Split(context.inputs["attacker"])
     held = None
     if params.fusion_speakers:

@@ -7,7 +7,6 @@ with them comes the verdict whether the speech is understood. Intonation: F0 aga
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from voxveil.config.fields import listed
@@ -16,7 +15,7 @@ from voxveil.corpus.split import Split
 from voxveil.features.content.extractor import ContentExtractor
 from voxveil.features.content.labels import require_phones
 from voxveil.features.pitch.yaapt import track_f0
-from voxveil.pretrained.folder import locate_model_folder, read_model
+from voxveil.pretrained.folder import locate_pretrained
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import InputError, ParamsError
@@ -47,9 +46,10 @@ def run(context: StageContext) -> None:
     recognizer = ContentExtractor.load(context.inputs["recognizer"])
     per, rows = _phones(context, recognizer, private, released)
     _require_sane(context, per, "phone errors", noisy=recognizer.loss["mechanism"] != "identity")
-    wer = None
+    wer: dict[str, Any] | None = None
+    edits: dict[str, Edits] = {}
     if params.words != "none":
-        wer, words = _words(context, private, released)
+        wer, edits, words = _words(context, private, released)
         for item, found in words.items():
             rows[item]["words"] = found
     write_json(
@@ -62,7 +62,7 @@ def run(context: StageContext) -> None:
             "wer": wer,
             "pitch": _pitch(context, private, released),
             "naturalness": _naturalness(context, private, released, rows),
-            "outliers": _outliers(rows),
+            "outliers": _outliers(edits, rows),
             "utterances": rows,
         },
     )
@@ -95,8 +95,8 @@ def _phones(
 
 def _words(
     context: StageContext, private: Split, released: Split
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the word errors of all, of each subset and of the judged subsets; and each utterance's."""
+) -> tuple[dict[str, Any], dict[str, Edits], dict[str, dict[str, Any]]]:
+    """Return the word errors of all, each subset and the judged subsets, and errors and row by utterance."""
     params, seed = context.params.transcribe, context.params.base.seed
     machine = read_json(context.inputs["private"] / "corpus.json")["machine_transcripts"]
     said = {utterance.id: normalize_words(utterance.text) for utterance in private}
@@ -147,7 +147,7 @@ def _words(
             "rule": rule_text(),
         },
     }
-    return found, {item: _row(edits[item], recognized[item], said[item]) for item in said}
+    return found, edits, {item: _row(edits[item], recognized[item], said[item]) for item in said}
 
 
 def _row(edits: Edits, recognized: Sequence[str], reference: Sequence[str]) -> dict[str, Any]:
@@ -159,14 +159,14 @@ def _recognition(context: StageContext) -> Recognition:
     """Return the word recognizer, with the folder of an imported one."""
     params = context.params.transcribe
     if params.words == "pocketsphinx":
-        return Recognition(params.words)
+        return Recognition()
     if not params.recognizer:
         raise ParamsError(
             "transcribe.recognizer: is empty; transcribe.words: whisper needs the folder of an imported model"
             " ('voxveil model import --architecture faster_whisper')"
         )
-    folder = locate_model_folder(params.recognizer, "recognizer", "transcribe.recognizer")
-    return Recognition(params.words, str(folder), params.language)
+    model = locate_pretrained(params.recognizer, "recognizer", "transcribe.recognizer")
+    return Recognition(params.language, model)
 
 
 def _naturalness(
@@ -176,12 +176,11 @@ def _naturalness(
     params = context.params.transcribe
     found: dict[str, Any] = {}
     for text in listed(params.naturalness):
-        folder = locate_model_folder(text, "naturalness", "transcribe.naturalness")
-        model = read_model(folder)
+        model = locate_pretrained(text, "naturalness", "transcribe.naturalness")
         judge = model.architecture
         if judge in found:
             raise ParamsError(f"transcribe.naturalness: {judge} stands twice; must be each judge once")
-        items = [(str(folder), utterance.id, released.flac(utterance.id)) for utterance in private]
+        items = [(str(model.folder), utterance.id, released.flac(utterance.id)) for utterance in private]
         progress = context.progress(f"naturalness by {judge}", len(items))
         values = []
         for count, value in enumerate(in_processes(naturalness_of, items, params.workers), 1):
@@ -196,15 +195,15 @@ def _naturalness(
     return found
 
 
-def _outliers(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the utterances that fall out of the rest, by what was measured, the worst first."""
+def _outliers(edits: Mapping[str, Edits], rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the utterances that fall out of the rest, by what was measured, the worst first.
+
+    Args:
+        edits: Word errors by utterance; empty where no words were recognized.
+        rows: Results by utterance, with the naturalness by each judge.
+    """
     found: dict[str, list[str]] = {}
-    counts = tuple(field.name for field in fields(Edits))
-    words = {
-        item: rate
-        for item, row in rows.items()
-        if "words" in row and (rate := Edits(*(row["words"][name] for name in counts)).rate) is not None
-    }
+    words = {item: rate for item, count in edits.items() if (rate := count.rate) is not None}
     if words:
         found["words"] = find_outliers(words, worse="higher", least_spread=WORD_SPREAD)
     judges = {judge for row in rows.values() for judge in row.get("naturalness", {})}

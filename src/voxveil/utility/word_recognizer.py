@@ -6,26 +6,21 @@ out wrong. Its rate compares systems. Whisper (``voxveil model import``) is clos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.audio.files import decode
 from voxveil.audio.sphinx import feed, pocketsphinx_module
-from voxveil.pretrained.folder import read_model
-from voxveil.runtime.errors import InputError, ParamsError
+from voxveil.pretrained.folder import PretrainedModel
+from voxveil.pretrained.kinds import SpeechRecognizer
+from voxveil.runtime.errors import InputError
 
 __all__ = ["Recognition", "WordRecognizer", "words_in"]
-
-
-class _Recognizer(Protocol):
-    def recognize(self, audio: NDArray[Any], name: str) -> str:
-        """Return the words, separated by blanks."""
 
 
 class WordRecognizer:
@@ -57,32 +52,27 @@ class Recognition:
     """Which recognizer turns speech into words.
 
     Attributes:
-        kind: ``pocketsphinx`` or ``whisper``.
-        folder: Folder of the imported model, of kind ``whisper``.
         language: Language code for Whisper, e.g. ``en``; empty lets it detect the language of each utterance.
+        model: The imported Whisper; PocketSphinx where None.
     """
 
-    kind: str
-    folder: str = ""
     language: str = ""
+    model: PretrainedModel | None = field(default=None, hash=False)
 
     @property
     def name(self) -> str:
         """What tables call the recognizer: version, or digest of the weights."""
-        if self.kind == "pocketsphinx":
+        if self.model is None:
             pocketsphinx_module()
             number = version("pocketsphinx")
             return f"pocketsphinx {number} (weak), en-us model and trigram of its package"
-        model = read_model(Path(self.folder), "recognizer", "transcribe.recognizer")
         language = f"language {self.language}" if self.language else "language detected"
-        return f"Whisper, {model.name}, {language}"
+        return f"Whisper, {self.model.name}, {language}"
 
     @property
     def facts(self) -> dict[str, str]:
         """What results record of an imported model; empty for PocketSphinx."""
-        if self.kind == "pocketsphinx":
-            return {}
-        return read_model(Path(self.folder), "recognizer", "transcribe.recognizer").facts()
+        return {} if self.model is None else self.model.facts()
 
 
 def words_in(item: tuple[Recognition, str, bytes]) -> str:
@@ -92,17 +82,11 @@ def words_in(item: tuple[Recognition, str, bytes]) -> str:
 
 
 @lru_cache(maxsize=1)
-def _recognizer(recognition: Recognition) -> _Recognizer:
+def _recognizer(recognition: Recognition) -> SpeechRecognizer:
     """One per process: loading takes half a second and more."""
-    if recognition.kind == "pocketsphinx":
+    if recognition.model is None:
         return WordRecognizer()
-    if not recognition.folder:
-        raise ParamsError(
-            "transcribe.recognizer: is empty; must be the folder of an imported Whisper"
-            " ('voxveil model import')"
-        )
     # CTranslate2 is loaded only where Whisper is asked for.
     from voxveil.pretrained.faster_whisper import Whisper
 
-    model = read_model(Path(recognition.folder), "recognizer", "transcribe.recognizer")
-    return Whisper(model, recognition.language)
+    return Whisper(recognition.model, recognition.language)

@@ -61,8 +61,10 @@ def test_camplusplus_tells_speakers_apart(imported: Callable[[str], Path], libri
     assert (scores[pairs][same] > threshold).mean() > 0.95
 
 
-@pytest.mark.parametrize(("value", "message"), [([], "shape"), ([np.nan] * 9, "NaN or infinity")])
-def test_unusable_audio_is_refused(imported: Callable[[str], Path], value: list[float], message: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "message"), [([], "no samples"), ([[0.0] * 9] * 2, "shape"), ([np.nan] * 9, "NaN or infinity")]
+)
+def test_unusable_audio_is_refused(imported: Callable[[str], Path], value: list[Any], message: str) -> None:
     model = load(read_model(imported("campplus")))
     with pytest.raises(InputError, match=f"utterance 7: .*{message}"):
         model.embed(np.array(value, np.float32), "utterance 7")

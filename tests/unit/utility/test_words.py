@@ -77,9 +77,7 @@ def test_noise_has_words_or_none_but_never_fails(recognizer: WordRecognizer) -> 
     noise = np.random.default_rng(1).normal(0, 0.05, 16_000).astype(np.float32)
     assert isinstance(recognizer.recognize(noise), str)
     assert isinstance(recognizer.recognize(np.zeros(160, np.float32)), str)
-    assert words_in((Recognition("pocketsphinx"), "u", encode_flac(noise, "u")[0])) == recognizer.recognize(
-        noise
-    )
+    assert words_in((Recognition(), "u", encode_flac(noise, "u")[0])) == recognizer.recognize(noise)
     with pytest.raises(InputError, match="u: audio must be"):
         recognizer.recognize(np.array([np.nan], np.float32), "u")
 

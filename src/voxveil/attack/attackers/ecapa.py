@@ -25,7 +25,7 @@ from voxveil.features.speaker.train import Features, TrainedEncoder, train_encod
 from voxveil.runtime.arrays import read_arrays, write_arrays
 from voxveil.runtime.errors import InputError
 
-__all__ = ["EcapaAttacker", "train_network"]
+__all__ = ["EcapaAttacker", "centred", "read_centre", "train_network", "write_centre"]
 
 _CENTRE = "centre.npz"
 
@@ -84,24 +84,44 @@ class EcapaAttacker:
         if self.wavlm is not None:
             facts["wavlm"] = str(self.wavlm.folder)
         self.encoder.save(folder, facts)
-        write_arrays(Path(folder) / _CENTRE, {"centre": self.centre})
+        write_centre(folder, self.centre)
 
     @classmethod
     def load(cls, folder: Path, content: dict[str, Any]) -> EcapaAttacker:
         """Read a trained attacker; ``content`` is its checked ``model.json``."""
         encoder = SpeakerEncoder.load(folder)
-        path = Path(folder) / _CENTRE
-        centre = read_arrays(path, ["centre"])["centre"]
-        if centre.shape != (encoder.size.embedding,):
-            raise InputError(f"{path}: centre has shape {centre.shape}, must be ({encoder.size.embedding},)")
+        centre = read_centre(folder, encoder.size.embedding)
         wavlm = WavLM(find_wavlm(content["wavlm"])) if content["attacker"] == "wavlm_ecapa" else None
         return cls(encoder, content["speakers"], content["training"], centre, wavlm)
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) centred, unit-norm embedding of a 16 kHz clip."""
-        moved = _embedded(self.encoder, self.wavlm, audio, name) - self.centre
-        unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
-        return unit
+        return centred(_embedded(self.encoder, self.wavlm, audio, name), self.centre)
+
+
+def centred(vector: NDArray[np.float32], centre: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return an (E,) embedding minus the (E,) ``centre``, scaled to norm 1."""
+    moved = vector - centre
+    unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
+    return unit
+
+
+def write_centre(folder: Path, centre: NDArray[np.float64]) -> None:
+    """Write the mean embedding of the training speech into an attacker's folder."""
+    write_arrays(Path(folder) / _CENTRE, {"centre": centre})
+
+
+def read_centre(folder: Path, embedding: int) -> NDArray[np.float64]:
+    """Read what :func:`write_centre` wrote.
+
+    Raises:
+        InputError: The file is missing, or not of shape (``embedding``,).
+    """
+    path = Path(folder) / _CENTRE
+    centre = read_arrays(path, ["centre"])["centre"]
+    if centre.shape != (embedding,):
+        raise InputError(f"{path}: centre has shape {centre.shape}, must be ({embedding},)")
+    return centre
 
 
 def _embedded(

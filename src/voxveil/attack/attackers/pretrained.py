@@ -15,25 +15,28 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
+from voxveil.attack.attackers.ecapa import centred, read_centre, write_centre
 from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup, attacker_facts, training_clips
 from voxveil.attack.backends import Cosine
 from voxveil.audio.frames import HOP, SAMPLE_RATE
 from voxveil.config.fields import speeds_of
 from voxveil.corpus.split import Speech
 from voxveil.features.speaker.crops import CropPlan, Crops
-from voxveil.features.speaker.train import CHECKPOINT_SECONDS, AngularMarginHead, TrainedEncoder
+from voxveil.features.speaker.train import (
+    CHECKPOINT_SECONDS,
+    MarginModel,
+    TrainedEncoder,
+    fit_margin_model,
+)
 from voxveil.pretrained.architectures import load
 from voxveil.pretrained.folder import PretrainedModel, read_model
 from voxveil.pretrained.kinds import SpeakerModel
 from voxveil.pretrained.speaker import TorchSpeaker
-from voxveil.runtime.arrays import read_arrays, write_arrays
 from voxveil.runtime.atomic import write_bytes, write_json
 from voxveil.runtime.errors import InputError, ParamsError
-from voxveil.training import ranks
-from voxveil.training.checkpoint import load_model, model_bytes
-from voxveil.training.loop import Plan, device, fit, seeded
+from voxveil.training.checkpoint import load_weights, model_bytes
+from voxveil.training.loop import Plan, device, seeded
 
 __all__ = ["FineTunedAttacker", "PretrainedAttacker", "PretrainedFrontEnd"]
 
@@ -41,7 +44,6 @@ _PARAMETER = "train_attacker.pretrained"
 #: Copy of the imported model in an attacker's folder.
 _COPY = "pretrained"
 _NETWORK = "network.safetensors"
-_CENTRE = "centre.npz"
 
 
 @dataclass(frozen=True)
@@ -142,15 +144,6 @@ class PretrainedAttacker:
         write_json(Path(folder) / "model.json", {**attacker_facts(self), **self.network.facts()})
 
 
-class _Trained(nn.Module):
-    """The parameters that a step changes: those of the network and the class centres."""
-
-    def __init__(self, network: nn.Module, size: int, classes: int) -> None:
-        super().__init__()
-        self.network = network
-        self.head = AngularMarginHead(size, classes)
-
-
 @dataclass(frozen=True)
 class FineTunedAttacker:
     """A pretrained network that was trained further on the speech of public speakers, compared by cosine.
@@ -200,17 +193,7 @@ class FineTunedAttacker:
         plan = CropPlan(setup.seed, "train_attacker", params.batch, length, speeds, 0.0)
         crops = Crops(speech, plan, frames)
         with seeded(setup.seed, "train_attacker", "fine-tuning"):
-            model = _Trained(speaker.network, speaker.size, crops.classes).to(device())
-
-        def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-            batch, classes = crops.batch(step)
-            labels = torch.from_numpy(classes).to(device())
-            cosines = model.head.cosines(model.network(torch.from_numpy(batch).to(device())))
-            loss = model.head.loss(cosines, labels)
-            right = (cosines.argmax(dim=1) == labels).float().mean()
-            loss, right = (ranks.joint_mean(value, len(labels)) for value in (loss, right))
-            return loss, {"accuracy": float(right)}
-
+            model = MarginModel(speaker.network, speaker.size, crops.classes).to(device())
         steps = Plan(
             "train_attacker fine-tuning",
             setup.seed,
@@ -218,7 +201,15 @@ class FineTunedAttacker:
             params.finetune_learning_rate,
             checkpoint_seconds=CHECKPOINT_SECONDS,
         )
-        curve = fit(model, loss_of_step, steps, checkpoints=setup.checkpoints, sink=setup.sink)
+        curve = fit_margin_model(
+            model,
+            speaker.network,
+            crops,
+            steps,
+            lambda step: 1.0,
+            checkpoints=setup.checkpoints,
+            sink=setup.sink,
+        )
         vectors = [speaker.embed(audio, name).astype(np.float64) for name, audio in training_clips(speech)]
         attacker = cls(network, speech.speakers, setup.training, np.mean(vectors, axis=0))
         return TrainedAttacker(attacker, curve, curve[-1]["accuracy"])
@@ -231,26 +222,16 @@ class FineTunedAttacker:
             InputError: A file is missing or does not fit.
         """
         network = _Network.read(folder / _COPY)
-        speaker, path = network.speaker, folder / _NETWORK
+        speaker = network.speaker
         if not isinstance(speaker, TorchSpeaker):
             raise InputError(f"{folder}: architecture {network.model.architecture} cannot have been trained")
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file") from None
-        load_model(speaker.network, data, str(path))
-        centre = read_arrays(folder / _CENTRE, ["centre"])["centre"]
-        if centre.shape != (speaker.size,):
-            raise InputError(
-                f"{folder / _CENTRE}: centre has shape {centre.shape}, must be ({speaker.size},)"
-            )
+        load_weights(speaker.network, folder / _NETWORK)
+        centre = read_centre(folder, speaker.size)
         return cls(network, content["speakers"], content["training"], centre)
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) centred, unit-norm embedding of a clip."""
-        moved = self.network.speaker.embed(audio, name) - self.centre
-        unit: NDArray[np.float32] = (moved / max(float(np.linalg.norm(moved)), 1e-12)).astype(np.float32)
-        return unit
+        return centred(self.network.speaker.embed(audio, name), self.centre)
 
     def save(self, folder: Path) -> None:
         """Write ``model.json``, the imported model, the trained weights and the centre."""
@@ -259,5 +240,5 @@ class FineTunedAttacker:
             raise TypeError(f"{self.name}: only a network in torch is trained")
         self.network.copy(folder)
         write_bytes(folder / _NETWORK, model_bytes(speaker.network))
-        write_arrays(folder / _CENTRE, {"centre": self.centre})
+        write_centre(folder, self.centre)
         write_json(folder / "model.json", {**attacker_facts(self), **self.network.facts()})

@@ -27,7 +27,15 @@ from voxveil.runtime.errors import ParamsError
 from voxveil.training import ranks
 from voxveil.training.loop import CurveSink, Plan, device, fit, seeded
 
-__all__ = ["AngularMarginHead", "Features", "TrainedEncoder", "train_encoder"]
+__all__ = [
+    "CHECKPOINT_SECONDS",
+    "AngularMarginHead",
+    "Features",
+    "MarginModel",
+    "TrainedEncoder",
+    "fit_margin_model",
+    "train_encoder",
+]
 
 #: Seconds between checkpoints.
 CHECKPOINT_SECONDS = 5.0
@@ -83,13 +91,53 @@ class AngularMarginHead(nn.Module):
         return functional.cross_entropy(self._scale * cosines.scatter(1, labels[:, None], shifted), labels)
 
 
-class _Trained(nn.Module):
-    """Everything a step moves: the network and the class centres."""
+class MarginModel(nn.Module):
+    """Everything a step moves: a network and the class centres.
 
-    def __init__(self, size: EncoderSize, classes: int) -> None:
+    Args:
+        network: The network.
+        embedding: Size E of its embedding.
+        classes: Number of classes.
+    """
+
+    def __init__(self, network: nn.Module, embedding: int, classes: int) -> None:
         super().__init__()
-        self.network = SpeakerNetwork(size)
-        self.head = AngularMarginHead(size.embedding, classes)
+        self.network = network
+        self.head = AngularMarginHead(embedding, classes)
+
+
+def fit_margin_model(
+    model: MarginModel,
+    embed: Callable[[torch.Tensor], torch.Tensor],
+    crops: Crops,
+    plan: Plan,
+    strength: Callable[[int], float],
+    *,
+    checkpoints: Path | None = None,
+    sink: CurveSink | None = None,
+) -> list[dict[str, float]]:
+    """Train a network with the additive angular margin loss and return the curve.
+
+    Args:
+        model: The network with its class centres, on the device.
+        embed: Maps (batch, frames, values) features to (batch, E) embeddings by that network.
+        crops: Draws the batch of a step.
+        plan: How to train.
+        strength: Share of the margin at a step, from 0 (plain softmax) to 1.
+        checkpoints: Where to resume from and save to.
+        sink: Receives each point of the curve.
+    """
+
+    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
+        frames, classes = crops.batch(step)
+        labels = torch.from_numpy(classes).to(device())
+        cosines = model.head.cosines(embed(torch.from_numpy(frames).to(device())))
+        loss = model.head.loss(cosines, labels, strength(step))
+        right = (cosines.argmax(dim=1) == labels).float().mean()
+        loss, right = (ranks.joint_mean(value, len(labels)) for value in (loss, right))
+        return loss, {"accuracy": float(right)}
+
+    return fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
 
 
 @dataclass(frozen=True)
@@ -158,18 +206,15 @@ def train_encoder(
     crops = Crops(split, CropPlan(seed, name, params.batch, frames_each, speeds, noise), features.frames)
     size = EncoderSize(params.channels, params.embedding, architecture, features.values)
     with seeded(seed, name, "initial"):
-        model = _Trained(size, crops.classes).to(device())
+        network = SpeakerNetwork(size)
+        model = MarginModel(network, size.embedding, crops.classes).to(device())
 
-    def loss_of_step(step: int) -> tuple[torch.Tensor, dict[str, float]]:
-        frames, classes = crops.batch(step)
-        labels = torch.from_numpy(classes).to(device())
-        cosines = model.head.cosines(model.network.embed_frames(torch.from_numpy(frames).to(device())))
+    def strength(step: int) -> float:
         # The margin grows over the first half: from scratch, a full margin at once stalls.
-        loss = model.head.loss(cosines, labels, min(1.0, 2.0 * step / params.steps))
-        right = (cosines.argmax(dim=1) == labels).float().mean()
-        loss, right = (ranks.joint_mean(value, len(labels)) for value in (loss, right))
-        return loss, {"accuracy": float(right)}
+        return min(1.0, 2.0 * step / params.steps)
 
     plan = Plan(name, seed, params.steps, params.learning_rate, checkpoint_seconds=CHECKPOINT_SECONDS)
-    curve = fit(model, loss_of_step, plan, checkpoints=checkpoints, sink=sink)
-    return TrainedEncoder(SpeakerEncoder(model.network), curve, crops.classes)
+    curve = fit_margin_model(
+        model, network.embed_frames, crops, plan, strength, checkpoints=checkpoints, sink=sink
+    )
+    return TrainedEncoder(SpeakerEncoder(network), curve, crops.classes)
