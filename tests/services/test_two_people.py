@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from made_gateway import Gateway
 
 pytestmark = pytest.mark.services
 
+PART = 5
 DVC = [sys.executable, "-m", "dvc"]
 
 
@@ -69,6 +69,15 @@ def pushing(folder: Path, *more: str) -> subprocess.Popen[str]:
         # A store that is away is asked for every file; by default five times, with pauses.
         env={**os.environ, "AWS_MAX_ATTEMPTS": "1"},
     )
+
+
+def push_a_part(folder: Path, door: Gateway) -> subprocess.Popen[str]:
+    """Start a push through the gateway and return once it waits with PART objects uploaded."""
+    door.hold_after(PART)
+    push = pushing(folder, "--jobs", "1")
+    while not door.held.wait(0.1):
+        assert push.poll() is None, push.communicate()[0]
+    return push
 
 
 def test_two_who_push_at_once_lose_nothing(
@@ -143,18 +152,18 @@ def test_two_who_push_at_once_lose_nothing(
 def test_a_push_that_was_killed_is_not_taken_for_whole(
     s3, bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = share(tmp_path / "project", bucket, s3.endpoint, capsys, monkeypatch)
+    door = Gateway(s3.port)
+    project = share(tmp_path / "project", bucket, door.address, capsys, monkeypatch)
     corpus = write_libri(tmp_path / "in", {str(20 + n): "F" for n in range(4)}, each=10)
     assert run_data(capsys, "add", "clinic", str(corpus))[0] == 0
     commit(project, "one")
-    push = pushing(project, "--jobs", "1")
-    while stored(s3, bucket) < 5:
-        assert push.poll() is None, push.communicate()[0]
-        time.sleep(0.02)
+    push = push_a_part(project, door)
     os.killpg(push.pid, signal.SIGKILL)
     push.wait()
-    there = stored(s3, bucket)
-    assert 5 <= there < 40
+    door.shut()
+    door.release()
+    door.reopen()
+    assert 1 <= stored(s3, bucket) <= PART
     monkeypatch.chdir(tmp_path)
     wanted = ["get", "clinic", "--rev", "main", "--out", "got", "--repo", f"file://{project}"]
     line = data_error(capsys, *wanted)
@@ -174,11 +183,9 @@ def test_a_store_that_goes_away_during_a_push_is_caught_up(
     corpus = write_libri(tmp_path / "in", {str(20 + n): "F" for n in range(4)}, each=10)
     assert run_data(capsys, "add", "clinic", str(corpus))[0] == 0
     commit(project, "one")
-    push = pushing(project, "--jobs", "1")
-    while stored(s3, bucket) < 5:
-        assert push.poll() is None, push.communicate()[0]
-        time.sleep(0.02)
+    push = push_a_part(project, door)
     door.shut()
+    door.release()
     said = push.communicate()[0]
     assert push.returncode != 0 and "failed to push" in said
     monkeypatch.chdir(tmp_path)

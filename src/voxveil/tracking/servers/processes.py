@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,10 +17,21 @@ __all__ = ["Daemon", "free_port", "wait_until"]
 
 
 def free_port() -> int:
-    """Return a TCP port on loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port on loopback that no socket uses now.
+
+    The port lies below the range from which Linux, by default, takes the ports of outgoing connections. A port
+    of that range can be taken by any connection before the server listens on it.
+    """
+    for port in random.SystemRandom().sample(range(15_000, 32_000), 200):
+        with socket.socket() as probe:
+            # A server's own connections that ended a moment ago do not keep it from listening again.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise StackError("no free TCP port on 127.0.0.1 among 200 tried between 15000 and 32000")
 
 
 def wait_until(
