@@ -70,6 +70,8 @@ def field_of(path: str) -> dataclasses.Field[Any]:
 def another(path: str, value: Any) -> Any:
     """Return another value that a knob may have."""
     rules = field_of(path).metadata
+    if rules["some_of"]:
+        return next(word for word in rules["some_of"] if word != value)
     if rules["one_of"]:
         others = [word for word in rules["one_of"] if word not in (value, "identity", "gaussian")]
         return others[0]

@@ -18,7 +18,7 @@ def levels(axis) -> list[float]:
 def test_ranks_show_every_system_with_chance(summaries) -> None:
     figure = figures.rank_figure(summaries)
     axes = [axis for axis in figure.axes if axis.get_visible()]
-    assert [axis.get_title(loc="left") for axis in axes] == [s["system"] for s in summaries]
+    assert [axis.get_title(loc="left") for axis in axes] == [f"{s['system']} (ecapa)" for s in summaries]
     for axis, summary in zip(axes, summaries, strict=True):
         assert 1 / 8 in levels(axis)
         histogram = summary["attacks"][0]["rank_histogram"]
@@ -54,9 +54,7 @@ def test_undefined_values_are_left_out(summaries) -> None:
     changed[2]["utility"]["per"] = {"value": None, "ci95": None}
     figure = figures.privacy_utility_figure(changed)
     _, labels = figure.axes[1].get_legend_handles_labels()
-    assert "original" in labels
-    assert "anon" not in labels
-    assert "anon_dp" not in labels
+    assert [label for label in labels if "(ecapa)" in label] == ["original (ecapa)"]
 
 
 def test_equal_results_draw_equal_bytes(summaries) -> None:
