@@ -152,7 +152,7 @@ def test_a_total_with_recognized_words_is_none(
 
     assert main(["ledger", "total", "--purpose", "release"]) == 0
     text = capsys.readouterr().out
-    table = text[text.index("utterance  ") :].splitlines()
+    table = text[text.index("\nutterance  ") + 1 :].splitlines()
     columns = [f"epsilon given {name}" for name in (two, f"{one} and {two}")]
     assert re.split("  +", table[0])[-3:] == ["epsilon", *columns]
     cells = {row.split()[0]: row.split()[-3:] for row in table[1:4]}
