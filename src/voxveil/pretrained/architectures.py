@@ -60,6 +60,9 @@ ARCHITECTURES: dict[str, Architecture] = {
         ("model.bin*", "config.json", "tokenizer.json", "vocabulary.*", "preprocessor_config.json"),
         "Whisper for CTranslate2 (faster-whisper)",
     ),
+    "hibari": Architecture(
+        "voice", "hibari", ("hibari*.onnx",), "English text-to-speech voice of hibari-tts, needs that package"
+    ),
     "dnsmos": Architecture("naturalness", "dnsmos", ("sig_bak_ovr.onnx",), "DNSMOS P.835, overall quality"),
     "distillmos": Architecture("naturalness", "distillmos", ("distill_mos_v7.pt",), "DistillMOS"),
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NaturalnessJudge", "SpeakerModel", "SpeechRecognizer"]
+__all__ = ["NaturalnessJudge", "SpeakerModel", "SpeechRecognizer", "SpeechVoice", "SpokenWords"]
 
 
 class SpeakerModel(Protocol):
@@ -33,3 +35,25 @@ class NaturalnessJudge(Protocol):
 
     def score(self, audio: NDArray[np.float32], name: str) -> float:
         """Return the predicted MOS of (n,) samples at 16 kHz called ``name``."""
+
+
+@dataclass(frozen=True)
+class SpokenWords:
+    """Words as a voice speaks them.
+
+    Attributes:
+        audio: (n,) float32 at 16 kHz, finite.
+        words: The words.
+        spans: (words, 2) first and last sample (exclusive) of each word, in order.
+    """
+
+    audio: NDArray[np.float32]
+    words: tuple[str, ...]
+    spans: NDArray[np.int64]
+
+
+class SpeechVoice(Protocol):
+    """A text-to-speech voice; its speech depends on the words alone and is the same on every call."""
+
+    def speak(self, words: Sequence[str], samples: int | None = None) -> SpokenWords:
+        """Speak lower-case words without punctuation, in exactly ``samples`` samples where that is given."""
