@@ -71,18 +71,34 @@ class Whisper:
 
     def recognize(self, audio: NDArray[Any], name: str) -> str:
         """Return the words of (n,) samples at 16 kHz, with the recognizer's punctuation."""
-        return " ".join(segment.text.strip() for segment in self._segments(audio, name))
+        return " ".join(segment.text.strip() for segment in self.segments(audio, name))
 
     def recognize_words(self, audio: NDArray[Any], name: str) -> Sequence[TimedWord]:
         """Return the words with start and end in seconds."""
-        segments = self._segments(audio, name, word_timestamps=True)
+        segments = self.segments(audio, name, word_timestamps=True)
         return [
             TimedWord(word.word.strip(), float(word.start), float(word.end))
             for segment in segments
             for word in segment.words or ()
         ]
 
-    def _segments(self, audio: NDArray[Any], name: str, **options: Any) -> list[Any]:
+    def tokens_with(self, characters: str) -> list[int]:
+        """Return the numbers of all tokens of text with one of ``characters``."""
+        vocabulary: Mapping[str, int] = self._network.hf_tokenizer.get_vocab()
+        return sorted(
+            number
+            for token, number in vocabulary.items()
+            if set(token) & set(characters) and not token.startswith("<|")
+        )
+
+    def segments(self, audio: NDArray[Any], name: str, **options: Any) -> list[Any]:
+        """Return the library's segments of (n,) samples at 16 kHz.
+
+        Args:
+            audio: (n,) finite, n >= 1.
+            name: Utterance id, for errors.
+            options: Further ones of ``WhisperModel.transcribe``.
+        """
         if audio.ndim != 1 or not len(audio) or not np.isfinite(audio).all():
             raise InputError(f"{name}: audio must be (samples,) of finite numbers, at least 1")
         segments, _ = self._network.transcribe(

@@ -1,7 +1,7 @@
 """Text-to-speech by hibari: English, one voice of about 8 MB in ONNX, distilled from Kokoro-82M.
 
 The network maps phones to durations, F0 and spectra at 24 kHz. The package hibari-tts brings the code around
-it: pronunciations (a lexicon, and a small network for words outside it) and the filter that turns spectra into
+it: pronunciations (a lexicon, and a network for words outside it) and the filter that turns spectra into
 samples. Its noise has one fixed seed, so the same words give the same samples.
 """
 
@@ -28,8 +28,8 @@ __all__ = ["HibariVoice", "convert", "load", "phrases"]
 _PACKAGE = "hibari-tts"
 _EXTRA = "voices"
 _WEIGHTS = "model.onnx"
-#: Tensor of the network with the duration of each phone, in units of two frames of 12.5 ms, before the rate of
-#: speech divides it; the network then rounds it to whole units, at least one.
+#: Tensor of the network with the duration of each phone, in units of two frames of 12.5 ms, before the rate
+#: of speech divides it; the network then rounds it to whole units, at least one.
 _DURATIONS = "/Sub_output_0"
 #: Samples at 16 kHz of such a unit.
 _UNIT = 400
@@ -39,8 +39,11 @@ _EMPTY, _PAUSE = 16_000, 3_200
 _MOST_WORDS, _MOST_PHONES = 20, 400
 #: Words that a phrase may begin with; it breaks before one of them where it can.
 _JOINTS = frozenset(
-    "and but or nor so yet for because although though while when where which who whose that if as than then"
-    " until unless since after before with without from into upon".split()
+    {
+        *("and", "but", "or", "nor", "so", "yet", "for", "because", "although", "though", "while", "when"),
+        *("where", "which", "who", "whose", "that", "if", "as", "than", "then", "until", "unless", "since"),
+        *("after", "before", "with", "without", "from", "into", "upon"),
+    }
 )
 #: Slowest and fastest rate of speech that the network is asked for.
 _SLOWEST, _FASTEST = 0.25, 8.0
@@ -79,8 +82,8 @@ class HibariVoice:
     def speak(self, words: Sequence[str], samples: int | None = None) -> SpokenWords:
         """Speak words; none give silence of one second.
 
-        A sequence of words has no punctuation, so phrases of up to 20 words are cut before a conjunction where
-        there is one, with a pause between them. A word in letters that the voice does not know is left out.
+        A sequence of words has no punctuation, so phrases of up to 20 words are cut before a conjunction
+        where there is one, with a pause between them. A word that it cannot pronounce is left out.
 
         Args:
             words: Lower-case words.
@@ -192,7 +195,7 @@ class HibariVoice:
 
 
 def phrases(words: Sequence[str]) -> list[Sequence[str]]:
-    """Return the words in phrases of at most 20, cut before a conjunction or preposition where there is one."""
+    """Return the words in phrases of at most 20, cut before a conjunction where there is one."""
     found: list[Sequence[str]] = []
     start = 0
     while len(words) - start > _MOST_WORDS:
@@ -244,8 +247,8 @@ def _fitted(
 def _declared_output(tensor: str) -> bytes:
     """Return what, behind the bytes of an ONNX network, declares a tensor of 32-bit floats as an output.
 
-    ONNX is a protocol buffer, and a message that occurs twice is read as one, with its lists joined: this is a
-    model whose graph (field 7) holds nothing but one output (field 12) with a name (1) and a type (2).
+    ONNX is a protocol buffer, and a message that occurs twice is read as one, with its lists joined. This is
+    a model whose graph (field 7) holds nothing but one output (field 12) with a name (1) and a type (2).
     """
 
     def field(number: int, content: bytes) -> bytes:
