@@ -17,6 +17,7 @@ from typing import Any
 from voxveil import __version__
 from voxveil.config.model import SystemParams
 from voxveil.features.speaker.targets import TargetRule
+from voxveil.privacy.invariants import LENGTH
 from voxveil.privacy.loss_rule import LossRule
 from voxveil.runtime.atomic import read_json, write_bytes, write_json
 from voxveil.runtime.checksums import check_sums, write_sums
@@ -153,7 +154,9 @@ def read_bundle(folder: Path) -> Bundle:
         target = TargetRule() if bare else TargetRule(**facts.get("target", {}))
         rule = LossRule.nothing_promised() if bare else LossRule.read(folder / "pitch", folder / "content")
         rule = replace(rule, target=target.tells)
-        if facts["losses"] != rule.to_json():
+        # A bundle that was written before losses had invariants assumes equal sample count.
+        losses = {name: {"invariants": [LENGTH], **loss} for name, loss in facts["losses"].items()}
+        if losses != rule.to_json():
             raise InputError(f"{path}: its losses are not those of its models")
         return Bundle(
             folder=folder,
@@ -166,7 +169,7 @@ def read_bundle(folder: Path) -> Bundle:
             target=target,
             coefficients=_coefficients(facts) if kind == "mcadams" else (1.0, 1.0),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a valid description ({type(error).__name__}: {error})") from None
 
 

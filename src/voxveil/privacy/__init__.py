@@ -26,6 +26,7 @@ from voxveil.privacy.response import RandomizedResponse
 from voxveil.privacy.sphere import GaussianSphere
 from voxveil.privacy.subset import SubsetSelection
 from voxveil.privacy.unit import norm1, norm2
+from voxveil.privacy.words import RecognizedWords, Words, recognition_digest
 
 __all__ = [
     "INFINITE",
@@ -44,11 +45,13 @@ __all__ = [
     "PitchMechanism",
     "PublicNoise",
     "RandomizedResponse",
+    "RecognizedWords",
     "Register",
     "Release",
     "Released",
     "SubsetSelection",
     "SystemNoise",
+    "Words",
     "compose",
     "content_mechanism",
     "described_content",
@@ -58,6 +61,7 @@ __all__ = [
     "pitch_mechanism",
     "read_ledger",
     "read_ledgers",
+    "recognition_digest",
     "require_released",
     "stream_rho",
     "utterance_loss",

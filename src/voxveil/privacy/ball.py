@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from voxveil.privacy.checks import require_epsilon, require_finite
 from voxveil.privacy.discrete import to_grid
 from voxveil.privacy.grid import add_on_grid, laplace_loss, require_bound
+from voxveil.privacy.invariants import UNPADDED
 from voxveil.privacy.loss import Loss, Unit
 from voxveil.privacy.noise import NoiseSource, SystemNoise
 from voxveil.privacy.released import Released, seal
@@ -65,7 +66,17 @@ class LaplaceBall(BallNoise):
 
     Any two points of the ball differ by at most 2 in L1, so epsilon bounds the utterance whatever
     its length and the number of coefficients.
+
+    Attributes:
+        invariants: Of its claim. The coefficients assume none, but a system whose output is as long as its
+            input does; one that gives output of another length passes an empty set.
     """
+
+    invariants: frozenset[str] = UNPADDED
+
+    def loss_for(self, shape: tuple[int, ...], *, secret: bool = True) -> Loss:
+        """Return epsilon per utterance, with sensitivity 2, whatever the shape."""
+        return replace(super().loss_for(shape, secret=secret), invariants=self.invariants)
 
     def perturb(self, value: Array, noise: NoiseSource) -> Array:
         """Return the vector with noise.

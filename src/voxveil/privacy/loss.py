@@ -3,7 +3,8 @@
 Composition is by type: losses per utterance add; a loss per released vector is
 multiplied by the number of vectors before it may be added to anything. Pure epsilons add to a pure
 epsilon. Where a zCDP loss takes part the total is a rho, pure losses counting epsilon^2 / 2, and no
-pure epsilon holds: the two never share a number.
+pure epsilon holds: the two never share a number. Invariants unite
+(:mod:`voxveil.privacy.invariants`): a sum holds for neighbours that are equal in all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from voxveil.privacy.invariants import LENGTH, UNPADDED, condition_text, require_invariants, words_of
 from voxveil.privacy.zcdp import pure_rho
 from voxveil.runtime.errors import PrivacyError
 
@@ -32,13 +34,15 @@ class Loss:
 
     Attributes:
         measure: ``pure`` (max divergence, pure epsilon-DP) or ``zcdp`` (Renyi divergences, rho-zCDP).
-        epsilon: Upper bound of the log-likelihood ratio in nat; ``inf`` is no such bound.
+        epsilon: Upper bound of the log-likelihood ratio in nat; ``inf`` is no such bound. It is 0 only under
+            an invariant of recognized words.
         unit: What one loss covers: an ``utterance`` or one released content ``vector``.
         sensitivity: L1 sensitivity of what was released, L2 under zCDP; ``None`` for the identity.
         mechanism: Name of the mechanism.
         version: Version of the mechanism's definition.
         note: What the claim does not cover.
         rho: Under zCDP, finite and above 0; its epsilon is then infinite.
+        invariants: Functions of the recording on which the neighbours of the claim are equal.
     """
 
     measure: str
@@ -49,6 +53,7 @@ class Loss:
     version: str
     note: str = ""
     rho: float | None = None
+    invariants: frozenset[str] = UNPADDED
 
     def __post_init__(self) -> None:
         """Validate the fields."""
@@ -58,8 +63,12 @@ class Loss:
             float(self.epsilon)
         except OverflowError:
             raise PrivacyError("epsilon is too large for a number; no promise is spelt 'inf'") from None
-        if math.isnan(self.epsilon) or self.epsilon <= 0:
-            raise PrivacyError(f"epsilon must be above 0 (no noise is spelt 'identity'), got {self.epsilon}")
+        require_invariants(self.invariants)
+        if math.isnan(self.epsilon) or self.epsilon < 0 or (self.epsilon == 0 and not self.conditional):
+            raise PrivacyError(
+                "epsilon must be above 0 (no noise is spelt 'identity'), or 0 under an invariant"
+                f" 'recognized_words@DIGEST', got {self.epsilon}"
+            )
         if self.measure not in ("pure", "zcdp"):
             raise PrivacyError(f"measure must be 'pure' or 'zcdp', got {self.measure!r}")
         if (self.measure == "zcdp") != (self.rho is not None):
@@ -84,14 +93,20 @@ class Loss:
         return math.isinf(self.epsilon) and self.rho is None
 
     @property
+    def conditional(self) -> bool:
+        """True where the claim holds for neighbours with equal recognized words only."""
+        return bool(words_of(self.invariants))
+
+    @property
     def size(self) -> float:
         """Epsilon, or rho: of losses of one measure and unit the larger is worse."""
         return self.epsilon if self.rho is None else self.rho
 
     @property
     def amount(self) -> str:
-        """The size in words, e.g. ``epsilon 10`` or ``zCDP rho 0.5``."""
-        return f"epsilon {self.epsilon:g}" if self.rho is None else f"zCDP rho {self.rho:g}"
+        """The size in words, e.g. ``epsilon 10``, ``zCDP rho 0.5`` or ``epsilon 0 given WORDS``."""
+        size = f"epsilon {self.epsilon:g}" if self.rho is None else f"zCDP rho {self.rho:g}"
+        return f"{size} {condition_text(self.invariants)}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
         """Return the loss for JSON; an infinite epsilon is the text ``"inf"``, never a large number."""
@@ -103,14 +118,23 @@ class Loss:
             "mechanism": self.mechanism,
             "version": self.version,
             "note": self.note,
+            "invariants": sorted(self.invariants),
         }
         return content if self.rho is None else {**content, "rho": self.rho}
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> Loss:
-        """Read the output of :meth:`to_json`."""
-        epsilon = content["epsilon"]
-        return Loss(**{**content, "epsilon": math.inf if epsilon == "inf" else epsilon})
+        """Read the output of :meth:`to_json`; an older one assumes equal sample count."""
+        epsilon, invariants = content["epsilon"], content.get("invariants", [LENGTH])
+        if not isinstance(invariants, list):
+            raise PrivacyError(f"invariants must be a list of names, got {invariants!r}")
+        return Loss(
+            **{
+                **content,
+                "epsilon": math.inf if epsilon == "inf" else epsilon,
+                "invariants": frozenset(invariants),
+            }
+        )
 
 
 def add_up(epsilons: Iterable[float]) -> float:
@@ -124,7 +148,8 @@ def add_up(epsilons: Iterable[float]) -> float:
 def compose(*losses: Loss) -> Loss:
     """Return the sequential composition of losses per utterance: their epsilons add.
 
-    Where a zCDP loss is among them their rhos add instead, of a pure one epsilon^2 / 2.
+    Their invariants unite: the sum holds for neighbours that are equal in all of them. Where a zCDP loss is
+    among them their rhos add instead, of a pure one epsilon^2 / 2.
 
     Raises:
         PrivacyError: A loss per vector is among them; say how many vectors first
@@ -149,6 +174,7 @@ def compose(*losses: Loss) -> Loss:
         version="1",
         note="; ".join(sorted({loss.note for loss in losses if loss.note})),
         rho=rho if bounded else None,
+        invariants=frozenset().union(*(loss.invariants for loss in losses)),
     )
 
 

@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from voxveil import __version__
+from voxveil.privacy.invariants import LENGTH, neighbours_text, public_facts, words_of
 from voxveil.privacy.loss import Loss, add_up, compose, stream_rho, utterance_loss
 from voxveil.runtime.errors import InputError, PrivacyError
 
 __all__ = [
     "FORMAT",
-    "NEIGHBOURS",
-    "PUBLIC_BY_DEFINITION",
     "Entry",
     "Purpose",
     "Release",
@@ -27,10 +26,9 @@ __all__ = [
     "parse_release",
 ]
 
-FORMAT = 1
+#: 1: losses without invariants, which assumed equal sample count.
+FORMAT = 2
 Purpose = Literal["release", "evaluation"]
-NEIGHBOURS = "any two utterances with equal sample count"
-PUBLIC_BY_DEFINITION = ("sample count", "relative path", "accepted or refused")
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 #: Above it a product with an epsilon would no longer be exact in the count.
@@ -134,7 +132,7 @@ class Release:
 
     @property
     def epsilon(self) -> float:
-        """The largest utterance epsilon in nat; ``inf`` where no pure epsilon holds (see :attr:`rho`)."""
+        """The largest utterance epsilon in nat, under :attr:`invariants`; ``inf`` where none holds."""
         return max(entry.utterance.epsilon for entry in self.entries)
 
     @property
@@ -145,10 +143,16 @@ class Release:
         return max(entry.rho for entry in self.entries)
 
     @property
+    def invariants(self) -> frozenset[str]:
+        """All invariants of its losses: its claims hold for neighbours that are equal in them."""
+        losses = (loss for entry in self.entries for loss in entry.losses.values())
+        return frozenset().union(*(loss.invariants for loss in losses))
+
+    @property
     def public_by_definition(self) -> tuple[str, ...]:
         """Public facts of an input beside its release, without its path where outputs have random names."""
-        hidden = "relative path" if self.settings.get("names") == "random" else ""
-        return tuple(fact for fact in PUBLIC_BY_DEFINITION if fact != hidden)
+        path = () if self.settings.get("names") == "random" else ("relative path",)
+        return (*public_facts(self.invariants), *path, "accepted or refused")
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -186,6 +190,7 @@ class Release:
 
     def to_json(self) -> dict[str, Any]:
         """Return the immutable record, as ledger.json and the register hold it."""
+        words = words_of(self.invariants)
         content: dict[str, Any] = {
             "format": FORMAT,
             "release": self.id,
@@ -193,13 +198,17 @@ class Release:
             "system": self.system,
             "time": self.time,
             "version": self.version,
-            "neighbours": NEIGHBOURS,
+            "neighbours": neighbours_text(self.invariants),
             "public_by_definition": list(self.public_by_definition),
-            "epsilon_max": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "entries": [entry.to_json() for entry in self.entries],
         }
-        if self.rho is not None:
-            content["rho_max"] = "inf" if math.isinf(self.rho) else self.rho
+        for name, value in (("epsilon", self.epsilon), ("rho", self.rho)):
+            if value is None:
+                continue
+            if words:
+                # What holds given recognized words must not be read as if it held for any two utterances.
+                content[f"{name}_max"] = "none"
+            content[f"{name}_given_words_max" if words else f"{name}_max"] = _number(value)
         if self.parts:
             content["parts"] = list(self.parts)
         return {**content, "settings": dict(self.settings)} if self.settings else content
@@ -229,9 +238,9 @@ def parse_release(content: bytes, where: str) -> Release:
     except (ValueError, RecursionError) as error:
         # ValueError: also a number of more digits than Python converts.
         raise InputError(f"{where}: not valid JSON ({error})") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") not in (1, FORMAT):
         got = record.get("format") if isinstance(record, dict) else type(record).__name__
-        raise InputError(f"{where}: must be a ledger of format {FORMAT}, got {reprlib.repr(got)}")
+        raise InputError(f"{where}: must be a ledger of format 1 or {FORMAT}, got {reprlib.repr(got)}")
     for name, pattern in (("release", _ID), ("time", _TIME)):
         if not isinstance(record.get(name), str) or not pattern.match(record[name]):
             raise InputError(f"{where}: {name} is not valid, got {reprlib.repr(record.get(name))}")
@@ -259,12 +268,30 @@ def parse_release(content: bytes, where: str) -> Release:
         parts=parts,
     )
     try:
-        same = release.to_json() == record
-    except (OverflowError, RecursionError):
+        same = release.to_json() == (_upgraded(record) if record["format"] == 1 else record)
+    except (OverflowError, RecursionError, KeyError, TypeError):
         same = False
     if not same:
         raise InputError(f"{where}: its figures contradict its losses; was it edited?")
     return release
+
+
+def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of format 1 in the format of today: its losses assume equal sample count."""
+    assumed = {"invariants": [LENGTH]}
+    entries = [
+        {
+            **entry,
+            "losses": {name: {**loss, **assumed} for name, loss in entry["losses"].items()},
+            "utterance": {**entry["utterance"], **assumed},
+        }
+        for entry in record["entries"]
+    ]
+    return {**record, "format": FORMAT, "entries": entries}
+
+
+def _number(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
 
 
 def _parts(record: dict[str, Any], where: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from voxveil.privacy.invariants import condition_text
 from voxveil.privacy.loss import Loss
 from voxveil.runtime.errors import PrivacyError
 
@@ -46,7 +47,9 @@ class Released(Generic[T]):
         return Released(function(self._value), self._loss, key=_KEY)
 
     def __repr__(self) -> str:
-        return f"Released({type(self._value).__name__}, epsilon={self._loss.epsilon:g} per {self._loss.unit})"
+        given = condition_text(self._loss.invariants)
+        cost = f"epsilon={self._loss.epsilon:g} per {self._loss.unit}{f' {given}' if given else ''}"
+        return f"Released({type(self._value).__name__}, {cost})"
 
 
 def require_released(value: Any, name: str) -> Released[Any]:

@@ -51,6 +51,7 @@ def test_the_record_says_everything(register: FolderRegister, entry: MakeEntry) 
         "mechanism": "laplace_cube",
         "version": "2",
         "note": "",
+        "invariants": ["length"],
     }
     assert first["losses"]["content"]["unit"] == "vector" and first["losses"]["content"]["sensitivity"] == 2.0
 
@@ -218,7 +219,7 @@ def tampered(content: dict[str, Any], path: list[Any], value: Any) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (["format"], 2),
+        (["format"], 3),
         (["release"], "../x"),
         (["purpose"], "test"),
         (["time"], "yesterday"),
