@@ -71,6 +71,7 @@ class Anonymizer:
         f0: Array | None = None,
         name: str = "recording",
         source: Source | None = None,
+        samples: int | None = None,
     ) -> Anonymized:
         """Anonymize private speech; its noise always comes from the operating system's CSPRNG.
 
@@ -81,12 +82,14 @@ class Anonymizer:
             f0: (K,) F0 in Hz, 0 where unvoiced; tracked here unless given.
             name: What to call the utterance in an error.
             source: Input of the target rule, where the rule needs it (:meth:`source_of`).
+            samples: Sample count of the output, where a system of words keeps the length of recordings; by default
+                that of ``audio``.
 
         Raises:
             InputError: No samples, another shape, NaN or infinity; nothing was released.
         """
         chooser = np.random.default_rng(secrets.randbits(256)) if rng is None else rng
-        return self._anonymize(SpeechInput(audio, f0, source, name), chooser, SystemNoise())
+        return self._anonymize(SpeechInput(audio, f0, source, name, samples), chooser, SystemNoise())
 
     def source_of(self, audio: Array, sex: str = "", name: str = "recording") -> Source:
         """Return the input of the target rule: the sex, and the voice where the rule needs it."""

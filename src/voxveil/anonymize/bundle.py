@@ -4,7 +4,8 @@
 folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
 ``model.safetensors`` each, and ``SHA256SUMS`` (``sha256sum -c`` reads it). Writing and checking
 need no torch. The bundle of a system that anonymizes nothing by models (``original``, ``mcadams``) holds
-``bundle.json`` and ``SHA256SUMS`` only, that of ``copy_synthesis`` the vocoder too.
+``bundle.json`` and ``SHA256SUMS`` only, that of ``copy_synthesis`` the vocoder too. That of ``words_voice`` holds the
+folder ``voice``, and names its recognizer by address and digest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil import __version__
+from voxveil.anonymize.word_source import WordSource
 from voxveil.config.model import SystemParams
 from voxveil.features.speaker.targets import TargetRule
 from voxveil.privacy.invariants import LENGTH
@@ -39,6 +41,8 @@ _NOTES = {
     "mcadams": "signal processing without any guarantee",
     _COPIED: "speech spoken again from its own spectrum and pitch: nothing is protected",
 }
+#: Kinds that speak recognized words.
+_SPEAKING_WORDS = ("words_voice",)
 _FILES = ("model.json", "model.safetensors")
 
 
@@ -49,13 +53,14 @@ class Bundle:
     Attributes:
         folder: Where it lies.
         system: Name of the system.
-        kind: ``anonymized``, ``original``, ``mcadams`` or ``copy_synthesis``, as in :class:`SystemParams`.
+        kind: As in :class:`SystemParams`.
         pitch_conversion: F0 is moved to the target's statistics.
         target_members: Voices averaged into a target.
         rule: What a release costs.
         corpus: What the models were trained on: name, revision, synthetic, public, dataset.
         target: How a target voice is chosen.
         coefficients: Smallest and largest McAdams coefficient, of kind ``mcadams``.
+        words: How words are recognized, of kind ``words_voice``.
     """
 
     folder: Path
@@ -67,6 +72,26 @@ class Bundle:
     corpus: Mapping[str, Any]
     target: TargetRule = TargetRule()
     coefficients: tuple[float, float] = (1.0, 1.0)
+    words: WordSource | None = None
+
+    def with_words(self, *, recognizer: str = "", length: float | None = None) -> Bundle:
+        """Return this bundle of a system of words with settings of one release.
+
+        Args:
+            recognizer: Where its recognizer is; empty is the address that the bundle names.
+            length: Seconds of whose multiples outputs have the length of recordings; None is that of the words.
+
+        Raises:
+            InputError: The system does not speak words.
+        """
+        if self.words is None:
+            if recognizer or length is not None:
+                raise InputError(
+                    f"{self.system}: recognizes no words, so it has no recognizer and keeps lengths"
+                )
+            return self
+        words = replace(self.words, address=recognizer or self.words.address, length=length)
+        return replace(self, words=words, rule=LossRule.of_streams({"words": words.mechanism}))
 
     @property
     def original(self) -> bool:
@@ -86,6 +111,7 @@ def write_bundle(
     corpus: Mapping[str, Any],
     *,
     sex_public: bool = False,
+    words: WordSource | None = None,
 ) -> None:
     """Write a bundle into an empty folder.
 
@@ -97,6 +123,7 @@ def write_bundle(
             system has no models.
         corpus: What the models were trained on.
         sex_public: The speakers' sex is declared public.
+        words: How words are recognized, of kind ``words_voice``; its voice is ``models["voice"]``.
 
     Raises:
         InputError: A model folder lacks a file.
@@ -109,7 +136,14 @@ def write_bundle(
         "corpus": dict(corpus),
         "version": __version__,
     }
-    if not system.trained:
+    if words is not None:
+        rule = LossRule.of_streams({"words": words.mechanism})
+        facts["words"] = words.to_json()
+        parts: list[str] = []
+        for path in sorted(models["voice"].rglob("*")):
+            if path.is_file():
+                _copy(path, folder / "voice" / path.relative_to(models["voice"]))
+    elif not system.trained:
         rule = LossRule.nothing_promised()
         facts["note"] = _NOTES[system.kind]
         if system.kind == "mcadams":
@@ -128,8 +162,8 @@ def write_bundle(
     if parts:
         facts["parts"] = {part: _sizes(folder / part) for part in parts}
     facts["losses"] = rule.to_json()
-    count = "K = ceil((samples // 160 + 1) / frames per vector)"
-    facts["utterance"] = {"rule": f"{rule.formula}, {count}"}
+    count = "" if words is not None else ", K = ceil((samples // 160 + 1) / frames per vector)"
+    facts["utterance"] = {"rule": f"{rule.formula}{count}"}
     write_json(folder / BUNDLE, facts)
     write_sums(folder)
 
@@ -150,10 +184,13 @@ def read_bundle(folder: Path) -> Bundle:
         raise InputError(f"{path}: must be a bundle of format {FORMAT}, got {got!r}")
     try:
         kind = str(facts["kind"])
-        bare = kind in _NOTES
+        bare = kind in _NOTES or kind in _SPEAKING_WORDS
+        words = WordSource.from_json(facts["words"], path) if kind in _SPEAKING_WORDS else None
         target = TargetRule() if bare else TargetRule(**facts.get("target", {}))
         rule = LossRule.nothing_promised() if bare else LossRule.read(folder / "pitch", folder / "content")
         rule = replace(rule, target=target.tells)
+        if words is not None:
+            rule = LossRule.of_streams({"words": words.mechanism})
         # A bundle that was written before losses had invariants assumes equal sample count.
         losses = {name: {"invariants": [LENGTH], **loss} for name, loss in facts["losses"].items()}
         if losses != rule.to_json():
@@ -168,6 +205,7 @@ def read_bundle(folder: Path) -> Bundle:
             corpus=dict(facts["corpus"]),
             target=target,
             coefficients=_coefficients(facts) if kind == "mcadams" else (1.0, 1.0),
+            words=words,
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a valid description ({type(error).__name__}: {error})") from None

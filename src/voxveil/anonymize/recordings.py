@@ -17,7 +17,7 @@ from voxveil.anonymize.inputs import (
     no_file,
     refuse_collisions,
 )
-from voxveil.anonymize.output_names import RandomNames, were_random
+from voxveil.anonymize.output_names import RandomNames, private_folder, were_random
 from voxveil.audio.files import decode, expected_samples, read_recording
 from voxveil.audio.frames import SAMPLE_RATE, frame_count
 from voxveil.audio.streamed import announced_seconds, survey
@@ -27,12 +27,22 @@ from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
 from voxveil.runtime.filenames import NOT_UTF8, printable, utf8_name
 
-__all__ = ["DATA_FOLDER", "Job", "Refused", "Work", "bundle_folder", "find_work", "padded_samples"]
+__all__ = [
+    "DATA_FOLDER",
+    "LONG_SAMPLES",
+    "Job",
+    "Refused",
+    "Work",
+    "bundle_folder",
+    "find_work",
+    "padded_samples",
+]
 
 #: Setting ``layout`` of a release from a Kaldi data folder.
 DATA_FOLDER = "data-folder"
-#: Longer recordings, in seconds, are read a block at a time.
+#: Longer recordings, in seconds and in samples at 16 kHz, are read a block at a time.
 _LONG = 120.0
+LONG_SAMPLES = round(_LONG * SAMPLE_RATE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +51,8 @@ class Job(Listed):
 
     Attributes:
         recorded: Its sample count at 16 kHz.
-        samples: Sample count of what is released: as recorded, or more where lengths are padded.
+        samples: Sample count of what is released: as recorded, or more where lengths are padded. A system of words
+            that does not keep lengths releases another.
         sha256: Of the file.
         flags: What reading it did or saw (:mod:`voxveil.audio.files`).
         damage: What is wrong with the output of an earlier run, which is drawn again; empty without.
@@ -60,7 +71,7 @@ class Work:
 
     Attributes:
         folder: Where outputs go.
-        records: Where ledgers go: there too, unless outputs have random names.
+        records: Where ledgers go: there too, unless outputs have random names or the system speaks words.
         jobs: Recordings to anonymize.
         kept: Names whose output an earlier run finished.
         refused: Recordings that cannot be used.
@@ -106,6 +117,7 @@ def find_work(
     *,
     file_format: str = "flac",
     plain: bool = False,
+    beside: Sequence[str] = (),
 ) -> Work:
     """List the recordings of a file or folder and read each once.
 
@@ -120,6 +132,7 @@ def find_work(
         names: Random names for the outputs, flat in the folder; by default they keep their own.
         file_format: Of outputs, ``flac`` or ``wav``.
         plain: Search a folder even if it holds ``wav.scp``.
+        beside: Suffixes of further files of every output.
 
     Raises:
         InputError: No recordings, two with one output, or an output in the way that this model did
@@ -155,7 +168,12 @@ def find_work(
         raise InputError(f"{printable(source)}: no such file or folder")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: must be a folder (or, for one recording, a name ending in {suffix})")
+    single = source.is_file() and folder != destination
     records = folder
+    if bundle.words is not None:
+        # A ledger names digests of the recordings, and OUT must be a function of the words alone.
+        records = destination.with_suffix(".private") if single else private_folder(folder)
+        settings["words"] = bundle.words.digest
     if names is not None:
         records, settings["names"] = names.folder, "random"
         if file_format != "flac" or "layout" in settings:
@@ -191,7 +209,8 @@ def find_work(
                 raise
             found.refused.append(Refused(recording.name, " ".join(str(error).split())))
             continue
-        damage = _damage(job.output, job.samples) if exists else ""
+        known = bundle.words is None or bundle.words.length is not None
+        damage = _damage(job.output, job.samples if known else None, beside) if exists else ""
         if exists and not damage:
             kept.append(job.name)
         else:
@@ -307,13 +326,16 @@ def _short(value: str | float) -> str:
     return value[:12] if isinstance(value, str) else f"{value:g}"
 
 
-def _damage(output: Path, samples: int) -> str:
-    """Return why an output is damaged, empty if it has the expected length."""
+def _damage(output: Path, samples: int | None, beside: Sequence[str]) -> str:
+    """Return why an output is damaged or not whole, empty if it has the expected length, where one is known."""
+    for suffix in beside:
+        if not output.with_suffix(suffix).is_file():
+            return f"without its {suffix[1:]}"
     try:
-        if samples > _LONG * SAMPLE_RATE:
+        if announced_seconds(output) > _LONG:
             found = survey(output).samples
         else:
             found = len(decode(output.read_bytes(), output.name))
     except InputError as error:
         return str(error)
-    return "" if found == samples else f"{found} samples, not {samples}"
+    return "" if samples in (None, found) else f"{found} samples, not {samples}"

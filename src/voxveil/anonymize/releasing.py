@@ -1,24 +1,29 @@
-"""Release of the recordings of ``voxveil anonymize``: their target voices, and long ones in windows."""
+"""Release of the recordings of ``voxveil anonymize``: whole or in windows, with their target voices."""
 
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.anonymize.recordings import Job
+from voxveil.anonymize.recordings import LONG_SAMPLES, Job, Work
+from voxveil.anonymize.subtitles import WRITERS
+from voxveil.audio.files import encode_audio, read_recording
+from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.audio.streamed import Spool, survey
 from voxveil.features.speaker.targets import Source
 from voxveil.privacy import Loss, Release
+from voxveil.runtime.atomic import write_bytes, write_json, write_text
 from voxveil.runtime.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
     from voxveil.anonymize.anonymizer import Anonymizer
 
-__all__ = ["JobTargets", "release_windows", "require_known"]
+__all__ = ["JobTargets", "release_whole", "release_windows", "require_known", "write_observations"]
 
 Array = NDArray[np.float32]
 
@@ -63,6 +68,67 @@ class JobTargets:
         if self._sources:
             return self._sources[job.speaker]
         return self._anonymizer.source_of(audio, job.sex, str(job.source))
+
+
+def release_whole(
+    anonymizer: Anonymizer,
+    job: Job,
+    release: Release,
+    rng: np.random.Generator | None,
+    source: Callable[[Array], Source],
+    beside: Sequence[str] = (),
+) -> int:
+    """Anonymize one recording at once into its output files and return the number of clipped samples.
+
+    Args:
+        anonymizer: The loaded model.
+        job: The recording.
+        release: Where it was announced.
+        rng: Chooses the target voice; see :meth:`Anonymizer.anonymize_private`.
+        source: Maps the audio to the input of the target rule.
+        beside: Suffixes of files with the words and their times.
+    """
+    words = anonymizer.bundle.words is not None
+    if words and job.recorded > LONG_SAMPLES:
+        # A system of words takes long recordings whole too; reading them a block at a time takes less memory.
+        audio = np.concatenate(list(survey(job.source).blocks()))
+    else:
+        audio = read_recording(job.source).audio
+    if len(audio) != job.recorded:
+        raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
+    if not words:
+        # Before anything is extracted: the silence is released like speech, and charged like it.
+        audio = np.pad(audio, (0, job.samples - job.recorded))
+    try:
+        anonymized = anonymizer.anonymize_private(
+            audio, rng, name=str(job.source), source=source(audio), samples=job.samples
+        )
+    except PrivacyError as error:
+        raise PrivacyError(f"{job.source}: {error}") from None
+    release.require(job.name, anonymized.losses, anonymized.vectors)
+    data, clipped = encode_audio(anonymized.audio, job.name, job.output.suffix[1:].upper())
+    for suffix in beside:
+        if anonymized.words is not None:
+            write_text(job.output.with_suffix(suffix), WRITERS[suffix[1:]](anonymized.words))
+    write_bytes(job.output, data)
+    return clipped
+
+
+def write_observations(work: Work, release: Release, factor: float) -> None:
+    """Write what was seen of the recordings into the private folder; standard error has a count alone.
+
+    Args:
+        work: The recordings.
+        release: What was released of them.
+        factor: Real-time factor.
+    """
+    flagged = {job.name: list(job.flags) for job in work.jobs if job.flags}
+    seconds = sum(job.samples for job in work.jobs) / SAMPLE_RATE
+    path = work.records / f"recordings-{release.id}.json"
+    content = {"format": 1, "flags": flagged, "seconds": seconds, "real_time_factor": factor}
+    write_json(path, content, private=True)
+    if flagged:
+        print(f"voxveil: {len(flagged)} recordings have flags; {path} lists them", file=sys.stderr)
 
 
 def release_windows(

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.anonymize.bundle import Bundle
-from voxveil.audio.frames import HOP, frame_count
+from voxveil.anonymize.word_recognition import SegmentRecognizer, joined_text
+from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.audio.streamed import SlidingAudio
 from voxveil.features.extraction import System
 from voxveil.features.speaker.pool import Pool
 from voxveil.features.speaker.targets import Source, Target, select_target
-from voxveil.privacy import Loss, NoiseSource, SystemNoise
+from voxveil.pretrained.kinds import SpeechVoice, SpokenWords
+from voxveil.privacy import Loss, NoiseSource, Released, SystemNoise, Words, require_released
 from voxveil.privacy.loss_rule import utterance_total
 from voxveil.runtime.errors import InputError
 
@@ -44,12 +46,14 @@ class SpeechInput:
         f0: (K,) in Hz, 0 where unvoiced; None to track it where the system needs it.
         source: Input of the target rule; None to derive it where the system needs it.
         name: Name of the utterance in an error.
+        samples: Sample count of the output, where a system of words keeps the length; None is that of ``audio``.
     """
 
     audio: Array
     f0: Array | None
     source: Source | None
     name: str
+    samples: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,15 +61,17 @@ class Anonymized:
     """Anonymized speech and what it cost.
 
     Attributes:
-        audio: (n,) float32, as many samples as the input; may pass full scale
+        audio: (n,) float32, as many samples as the input unless the system speaks words; may pass full scale
             (:func:`voxveil.audio.files.encode_flac` clips and counts).
         losses: Loss of each stream.
         vectors: Number of released content vectors K.
+        words: What a system of words spoke, with times in this audio; None elsewhere.
     """
 
     audio: Array
     losses: Mapping[str, Loss]
     vectors: int
+    words: SpokenWords | None = None
 
     @property
     def utterance(self) -> Loss:
@@ -279,11 +285,62 @@ class SynthesizedSystem(SpeechSystem):
             yield speech.finish()
 
 
+class WordsVoice(SpeechSystem):
+    """Kind ``words_voice``: the recognized words, spoken by a ready text-to-speech voice.
+
+    Of a recording, the words alone reach the voice, as :class:`Released` words; and the length where it is
+    declared an invariant. Rate, channels and loudness of the output are constants.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        super().__init__(bundle)
+        from voxveil.pretrained.architectures import load
+        from voxveil.pretrained.folder import read_model
+
+        if bundle.words is None:
+            raise InputError(f"{bundle.folder}: names no recognizer")
+        self._mechanism = bundle.words.mechanism
+        self.recognizer: SegmentRecognizer = bundle.words.recognizer()
+        self._voice: SpeechVoice = load(read_model(bundle.part("voice"), "voice"))
+
+    def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:
+        """Recognize, release the words and speak them; there is neither noise nor a choice."""
+        segments = self.recognizer.segments(recording.audio, recording.name)
+        words = self._mechanism.release(joined_text(segments))
+        length = None
+        if self._mechanism.length is not None:
+            length = self._mechanism.release_length(recording.samples or len(recording.audio), SAMPLE_RATE)
+        spoken = self.speak(words, length)
+        return Anonymized(spoken.audio, {"words": words.loss}, 1, spoken)
+
+    def speak(self, words: Released[Words], samples: Released[int] | None = None) -> SpokenWords:
+        """Speak released words, in exactly so many samples where a length is released too."""
+        sequence = require_released(words, "words").value.sequence
+        return self._voice.speak(
+            sequence, None if samples is None else require_released(samples, "samples").value
+        )
+
+    def anonymize_windows(
+        self,
+        audio: SlidingAudio,
+        samples: int,
+        rng: np.random.Generator,
+        losses: dict[str, Loss],
+        source: Callable[[Array], Source],
+    ) -> Iterator[Array]:
+        """Refuse: when a piece of output appears would tell when its words were spoken."""
+        raise InputError(
+            f"{self.bundle.system}: a system of words anonymizes whole recordings; what appears piece by piece"
+            " would tell times and pauses"
+        )
+
+
 #: Class of each kind of system, by the bundle's ``kind``.
 KINDS: Mapping[str, type[SpeechSystem]] = {
     "original": PassThrough,
     "mcadams": McAdams,
     "copy_synthesis": CopySynthesisSystem,
+    "words_voice": WordsVoice,
     "anonymized": SynthesizedSystem,
 }
 

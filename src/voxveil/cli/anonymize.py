@@ -10,27 +10,32 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from voxveil.anonymize.anonymizer import LOUDNESS, Anonymizer
 from voxveil.anonymize.bundle import Bundle, read_bundle
 from voxveil.anonymize.output_names import RandomNames
 from voxveil.anonymize.recordings import DATA_FOLDER, Job, Work, find_work
-from voxveil.anonymize.releasing import JobTargets, release_windows, require_known
-from voxveil.audio.files import encode_audio, read_recording
+from voxveil.anonymize.releasing import (
+    JobTargets,
+    release_whole,
+    release_windows,
+    require_known,
+    write_observations,
+)
+from voxveil.anonymize.subtitles import WRITERS
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.cli.actions import require_least
+from voxveil.config.fields import listed
 from voxveil.corpus.kaldi import write_tables
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.register import Register, open_register
 from voxveil.privacy.zcdp import DELTA, approximate
-from voxveil.runtime.atomic import write_bytes
-from voxveil.runtime.errors import InputError, PrivacyError
+from voxveil.runtime.errors import InputError
 from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_order
 from voxveil.tracking.models.fetching import locate_model
@@ -52,6 +57,8 @@ Public by definition: sample counts, relative paths, and which recordings were r
 --pad-to SECONDS the sample counts tell only how many times SECONDS a recording fills. With --names
 random OUT holds nothing but speech under random names; OUT.private, beside it, says which is which
 (names.json) and holds the ledger.
+A system of words (kind words_voice) speaks the words that a recognizer finds, in the length that they get, and
+OUT is a function of those words alone: the ledger, and what was seen of the recordings, are in OUT.private.
 
 examples:
   voxveil anonymize recordings/ private/ --model models/anon_dp
@@ -60,6 +67,7 @@ examples:
   voxveil anonymize recordings/ private/ --model models/anon_dp --pad-to 5
   voxveil anonymize recordings/ public/ --model models/anon_dp --names random --pad-to 5
   voxveil anonymize interview.wav interview-anonymized.flac --model models/anon_dp
+  voxveil anonymize recordings/ spoken/ --model models/words_voice --recognizer whisper --write srt,json
   voxveil anonymize data/libri_test_trials_f data/libri_test_trials_f_dp --format wav --model models/anon_dp
 """
 
@@ -133,6 +141,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="recordings at the same time; 0 = one per core (%(default)s)",
     )
+    parser.add_argument(
+        "--recognizer", default="", metavar="PLACE", help="system of words: where its recognizer is now"
+    )
+    parser.add_argument(
+        "--keep-length",
+        action="store_true",
+        help="system of words: stretch the speech to the recording's length, which is then an invariant too",
+    )
+    parser.add_argument(
+        "--write",
+        default="",
+        metavar="LIST",
+        help="system of words: srt, json beside every output, with times",
+    )
     parser.add_argument("--register", metavar="PLACE", help="folder or s3://BUCKET/PREFIX of the register")
 
 
@@ -147,6 +169,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--window must be 0, or lie in [5, 3600] seconds, got {args.window:g}")
     bundle = read_bundle(locate_model(args.model, args.system))
     bundle = replace(bundle, rule=replace(bundle.rule, window=round(args.window * SAMPLE_RATE / HOP)))
+    bundle = bundle.with_words(recognizer=args.recognizer, length=args.pad_to if args.keep_length else None)
+    beside = _beside(args, bundle)
     names = RandomNames.open(args.destination) if args.names == "random" else None
     work = find_work(
         args.source,
@@ -157,6 +181,7 @@ def run(args: argparse.Namespace) -> int:
         names,
         file_format=args.format,
         plain=args.layout == "plain",
+        beside=beside,
     )
     for bad in work.refused:
         print(f"voxveil: {bad.reason}", file=sys.stderr)
@@ -169,7 +194,7 @@ def run(args: argparse.Namespace) -> int:
             " (--on-bad-audio skip goes on without them)"
         )
     for job in work.jobs:
-        for flag in sorted(_WARNINGS.keys() & set(job.flags)):
+        for flag in sorted(_WARNINGS.keys() & set(job.flags)) if bundle.words is None else ():
             print(f"voxveil: warning: {job.name}: {_WARNINGS[flag]}", file=sys.stderr)
         if job.damage:
             print(
@@ -190,15 +215,36 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     with names.locked() if names is not None else contextlib.nullcontext():
         release = _announce(bundle, work, register, names)
-        clipped = _release(anonymizer, work, release, args.threads)
+        clipped = _release(anonymizer, work, release, args.threads, beside)
     factor = (time.monotonic() - began) / _seconds(work)
     _write_tables(args, work)
     _report(bundle, work, release, clipped, args.format)
+    if bundle.words is not None:
+        # Durations and flags of the recordings, and so the real-time factor, tell of more than the words.
+        write_observations(work, release, factor)
+        return 0
     print(
         f"  real-time factor {factor:.3g}: {_seconds(work):.1f} s of speech,"
         f" {args.threads or os.cpu_count() or 1} at the same time"
     )
     return 0
+
+
+def _beside(args: argparse.Namespace, bundle: Bundle) -> tuple[str, ...]:
+    """Return the suffixes of the files that come with every output.
+
+    Raises:
+        InputError: Options that a system of words does not take, or one that other systems do not have.
+    """
+    wanted = listed(args.write)
+    for name in wanted:
+        if name not in WRITERS:
+            raise InputError(f"--write: must be a list of {', '.join(WRITERS)}, got {name!r}")
+    if bundle.words is None and wanted:
+        raise InputError(f"--write: {bundle.system} recognizes no words")
+    if bundle.words is not None and args.pad_to and not args.keep_length:
+        raise InputError("--pad-to: outputs have the length of their words; it goes with --keep-length")
+    return tuple(f".{name}" for name in wanted)
 
 
 def _write_tables(args: argparse.Namespace, work: Work) -> None:
@@ -256,22 +302,34 @@ def _announce(bundle: Bundle, work: Work, register: Register, names: RandomNames
     for warning in release.warnings:
         print(f"voxveil: warning: {warning}", file=sys.stderr)
     work.folder.mkdir(parents=True, exist_ok=True)
+    if bundle.words is not None:
+        work.records.mkdir(mode=0o700, parents=True, exist_ok=True)
     if names is not None:
         # Before any output has its name: a run that is stopped goes on with the same ones.
         names.save([*(job.name for job in work.jobs), *work.kept])
-    write_ledger(work.records, release, private=names is not None)
+    write_ledger(work.records, release, private=work.records != work.folder)
     return release
 
 
-def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int) -> int:
-    """Write every output and return the number of clipped samples."""
-    progress = Progress("anonymize", math.ceil(_seconds(work)), "second")
+def _release(
+    anonymizer: Anonymizer, work: Work, release: Release, threads: int, beside: Sequence[str] = ()
+) -> int:
+    """Write every output, with the files ``beside`` it, and return the number of clipped samples."""
+    words = anonymizer.bundle.words is not None
+    progress = (
+        Progress("anonymize", len(work.jobs), "recording")
+        if words
+        else Progress("anonymize", math.ceil(_seconds(work)), "second")
+    )
     counter, lock = Counter[str](), threading.Lock()
 
     def report_samples(samples: int, recordings: int = 0) -> None:
         with lock:
             counter["samples"] += samples
             counter["recordings"] += recordings
+            if words:
+                progress.update(counter["recordings"])
+                return
             note = f"{counter['recordings']} of {len(work.jobs)} recordings"
             progress.update(-(-counter["samples"] // SAMPLE_RATE), note)
 
@@ -283,18 +341,7 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
             clipped = release_windows(anonymizer, job, release, report_samples, rng, source)
             report_samples(0, 1)
             return clipped
-        audio = read_recording(job.source).audio
-        if len(audio) != job.recorded:
-            raise InputError(f"{job.source}: changed while it was being read; nothing was released of it")
-        # Before anything is extracted: the silence is released like speech, and charged like it.
-        audio = np.pad(audio, (0, job.samples - job.recorded))
-        try:
-            anonymized = anonymizer.anonymize_private(audio, rng, name=str(job.source), source=source(audio))
-        except PrivacyError as error:
-            raise PrivacyError(f"{job.source}: {error}") from None
-        release.require(job.name, anonymized.losses, anonymized.vectors)
-        data, clipped = encode_audio(anonymized.audio, job.name, job.output.suffix[1:].upper())
-        write_bytes(job.output, data)
+        clipped = release_whole(anonymizer, job, release, rng, source, beside)
         report_samples(job.samples, 1)
         return clipped
 
@@ -304,6 +351,7 @@ def _release(anonymizer: Anonymizer, work: Work, release: Release, threads: int)
 def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_format: str) -> None:
     done = {
         "original": "passed through UNPROTECTED",
+        "words_voice": "spoken again from their words",
         "mcadams": "changed by signal processing WITHOUT ANY GUARANTEE",
         "copy_synthesis": "spoken again WITHOUT ANY PROTECTION",
     }.get(bundle.kind, "anonymized")
@@ -316,8 +364,10 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
         print(f"  {entry.input}: utterance {_promised(entry.utterance)}, K = {entry.vectors} vectors")
     if len(release.entries) > _LISTED:
         print(f"  ... and {len(release.entries) - _LISTED} more in ledger.json")
-    if work.records != work.folder:
+    if work.settings.get("names") == "random":
         print(f"  names are random; which is which, and the ledger, is in {work.records}: keep it private")
+    elif work.records != work.folder:
+        print(f"  the ledger is in {work.records}: keep it private")
     for name, loss in bundle.rule.to_json().items():
         concentrated = loss["measure"] == "zcdp"
         norm = "L2" if concentrated else "L1"

@@ -228,6 +228,9 @@ def _check_references(params: Params) -> None:
                 f"systems.{name}.mcadams_low: must be at most mcadams_high ({system.mcadams_high:g}),"
                 f" got {system.mcadams_low:g}"
             )
+        if system.kind == "words_voice" and not (system.recognizer and system.voice and system.language):
+            empty = next(key for key in ("recognizer", "voice", "language") if not getattr(system, key))
+            raise ParamsError(f"systems.{name}.{empty}: is empty; a system of kind words_voice needs it")
         for field, variants in (
             ("pitch", params.pitch_variants),
             ("content", params.content_variants),

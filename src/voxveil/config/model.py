@@ -233,8 +233,9 @@ class SystemParams:
 
     kind: str = knob(
         "anonymized",
-        "anonymized, passed through (original), or without any guarantee: mcadams, copy_synthesis",
-        one_of=("anonymized", "original", "mcadams", "copy_synthesis"),
+        "anonymized; its words in a ready voice (words_voice); passed through (original); or without any guarantee:"
+        " mcadams, copy_synthesis",
+        one_of=("anonymized", "words_voice", "original", "mcadams", "copy_synthesis"),
         written="usually",
     )
     pitch: str = knob("plain", "its pitch variant", written="always")
@@ -257,6 +258,11 @@ class SystemParams:
     )
     mcadams_low: float = knob(0.5, "mcadams: smallest coefficient drawn for an utterance", low=0.1, high=2)
     mcadams_high: float = knob(0.9, "mcadams: largest; equal to the smallest = fixed", low=0.1, high=2)
+    recognizer: str = knob(
+        "pocketsphinx", "words_voice: pocketsphinx, or an imported model of kind recognizer (folder or s3://)"
+    )
+    voice: str = knob("", "words_voice: an imported model of kind voice (folder or s3://)")
+    language: str = knob("en", "words_voice: code of the language of recognizer and voice")
 
     @property
     def trained(self) -> bool:

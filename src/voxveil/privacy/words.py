@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from voxveil.privacy.invariants import GIVEN_WORDS, words_invariant
+from voxveil.privacy.invariants import GIVEN_WORDS, length_invariant, words_invariant
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.released import Released, seal
 from voxveil.runtime.errors import PrivacyError
@@ -86,18 +86,25 @@ class RecognizedWords:
 
     Attributes:
         digest: Of the recognizer's settings, by :func:`recognition_digest`.
+        length: Seconds of whose multiples the length of recordings is released too, 0 for the sample count itself;
+            None releases no length.
     """
 
     digest: str
     name: str = "recognized_words"
+    length: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the digest."""
+        """Check digest and length."""
         words_invariant(self.digest)
+        if self.length is not None:
+            length_invariant(self.length)
 
     def loss_for(self, shape: tuple[int, ...] = (), *, secret: bool = True) -> Loss:
         """Return epsilon 0 per utterance under ``recognized_words@DIGEST``; there is no noise to seed."""
         invariants = frozenset({words_invariant(self.digest)})
+        if self.length is not None:
+            invariants |= {length_invariant(self.length)}
         return Loss("pure", 0.0, "utterance", 0.0, self.name, "1", GIVEN_WORDS, invariants=invariants)
 
     def release(self, text: str) -> Released[Words]:
@@ -107,6 +114,21 @@ class RecognizedWords:
             text: What the recognizer of :attr:`digest` found in one recording, all of it.
         """
         return seal(Words.of(text), self.loss_for())
+
+    def release_length(self, samples: int, rate: int) -> Released[int]:
+        """Release the sample count of a recording, rounded up to a multiple of :attr:`length` seconds.
+
+        Args:
+            samples: Of the recording.
+            rate: Samples in a second.
+
+        Raises:
+            PrivacyError: This mechanism does not declare the invariant of length.
+        """
+        if self.length is None:
+            raise PrivacyError("the length of a recording is not among the invariants of this release")
+        step = max(1, round(self.length * rate))
+        return seal(-(-samples // step) * step, self.loss_for())
 
 
 def recognition_digest(

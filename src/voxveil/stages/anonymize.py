@@ -124,20 +124,21 @@ def _write(
 ) -> None:
     """Write the output split of one port, in the order of its source; a copy of it where ``make`` is None."""
 
-    def one(utterance: Utterance) -> tuple[bytes, int]:
-        """Return the FLAC of an utterance and its number of clipped samples."""
+    def one(utterance: Utterance) -> tuple[bytes, int, int]:
+        """Return the FLAC of an utterance, its number of clipped samples, and how many samples it has."""
         if make is None:
-            return split.flac(utterance.id), 0
-        return encode_flac(make(utterance).audio, utterance.id)
+            return split.flac(utterance.id), 0, utterance.samples
+        audio = make(utterance).audio
+        return *encode_flac(audio, utterance.id), len(audio)
 
     folder = context.outputs[port]
     progress = context.progress(port, len(utterances))
     clipped = affected = 0
     with SplitWriter(folder) as writer:
         results = in_order(one, utterances, context.params.base.threads)
-        for done, (utterance, (flac, lost)) in enumerate(zip(utterances, results, strict=True), 1):
+        for done, (utterance, (flac, lost, samples)) in enumerate(zip(utterances, results, strict=True), 1):
             # No transcript and no F0: whoever reads this has the speech alone.
-            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, utterance.samples)
+            plain = Utterance(utterance.id, utterance.speaker, utterance.sex, samples)
             writer.add(plain, flac)
             clipped += lost
             affected += lost > 0

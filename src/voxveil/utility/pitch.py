@@ -21,17 +21,20 @@ def pitch_correlation(original: NDArray[Any], released: NDArray[Any]) -> float |
     """Return the Pearson correlation of two F0 tracks over frames that are voiced in both.
 
     The pitch correlation of the VoicePrivacy Challenge 2022, without its search for a lag: released
-    speech has the frames of the original.
+    speech has the frames of the original. Where it does not, because words were spoken again in a length of
+    their own, no frame belongs to another.
 
     Args:
         original: (K,) Hz, 0 where unvoiced.
         released: (K,) likewise.
 
     Returns:
-        In [-1, 1]; None where fewer than ``LEAST_FRAMES`` frames are voiced in both, or one is constant.
+        In [-1, 1]; None where the lengths differ, fewer than ``LEAST_FRAMES`` frames are voiced in both, or one is constant.
     """
-    if original.shape != released.shape:
-        raise InputError(f"F0 of {original.shape} frames before and {released.shape} after")
+    if original.ndim != 1 or released.ndim != 1:
+        raise InputError(f"F0 must be (frames,), got {original.shape} and {released.shape}")
+    if len(original) != len(released):
+        return None
     both = (original > 0) & (released > 0)
     if np.count_nonzero(both) < LEAST_FRAMES:
         return None
