@@ -82,8 +82,8 @@ class Anonymizer:
             f0: (K,) F0 in Hz, 0 where unvoiced; tracked here unless given.
             name: What to call the utterance in an error.
             source: Input of the target rule, where the rule needs it (:meth:`source_of`).
-            samples: Sample count of the output, where a system of words keeps the length of recordings; by default
-                that of ``audio``.
+            samples: Sample count of the output, where a system of words keeps the length of recordings; by
+                default that of ``audio``.
 
         Raises:
             InputError: No samples, another shape, NaN or infinity; nothing was released.

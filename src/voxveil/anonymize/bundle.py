@@ -4,8 +4,8 @@
 folders ``pitch``, ``content``, ``synthesis`` and ``vocoder`` with ``model.json`` and
 ``model.safetensors`` each, and ``SHA256SUMS`` (``sha256sum -c`` reads it). Writing and checking
 need no torch. The bundle of a system that anonymizes nothing by models (``original``, ``mcadams``) holds
-``bundle.json`` and ``SHA256SUMS`` only, that of ``copy_synthesis`` the vocoder too. That of ``words_voice`` holds the
-folder ``voice``, and names its recognizer by address and digest.
+``bundle.json`` and ``SHA256SUMS`` only, that of ``copy_synthesis`` the vocoder too. That of
+``words_voice`` holds the folder ``voice``, and names its recognizer by address and digest.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class Bundle:
 
         Args:
             recognizer: Where its recognizer is; empty is the address that the bundle names.
-            length: Seconds of whose multiples outputs have the length of recordings; None is that of the words.
+            length: Seconds to whose multiples outputs have the length of recordings; None is the length
+                that the words get.
 
         Raises:
             InputError: The system does not speak words.
@@ -87,7 +88,7 @@ class Bundle:
         if self.words is None:
             if recognizer or length is not None:
                 raise InputError(
-                    f"{self.system}: recognizes no words, so it has no recognizer and keeps lengths"
+                    f"{self.system}: is no system of words; --recognizer and --keep-length do not apply"
                 )
             return self
         words = replace(self.words, address=recognizer or self.words.address, length=length)

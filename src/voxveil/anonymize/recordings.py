@@ -51,8 +51,8 @@ class Job(Listed):
 
     Attributes:
         recorded: Its sample count at 16 kHz.
-        samples: Sample count of what is released: as recorded, or more where lengths are padded. A system of words
-            that does not keep lengths releases another.
+        samples: Sample count of what is released: as recorded, or more where lengths are padded. A system
+            of words that does not keep lengths releases another.
         sha256: Of the file.
         flags: What reading it did or saw (:mod:`voxveil.audio.files`).
         damage: What is wrong with the output of an earlier run, which is drawn again; empty without.
@@ -327,7 +327,7 @@ def _short(value: str | float) -> str:
 
 
 def _damage(output: Path, samples: int | None, beside: Sequence[str]) -> str:
-    """Return why an output is damaged or not whole, empty if it has the expected length, where one is known."""
+    """Return why an output is damaged or not whole; empty if it is as expected, and so is its length."""
     for suffix in beside:
         if not output.with_suffix(suffix).is_file():
             return f"without its {suffix[1:]}"

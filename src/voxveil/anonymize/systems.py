@@ -46,7 +46,8 @@ class SpeechInput:
         f0: (K,) in Hz, 0 where unvoiced; None to track it where the system needs it.
         source: Input of the target rule; None to derive it where the system needs it.
         name: Name of the utterance in an error.
-        samples: Sample count of the output, where a system of words keeps the length; None is that of ``audio``.
+        samples: Sample count of the output, where a system of words keeps the length; None is that of
+            ``audio``.
     """
 
     audio: Array
@@ -330,7 +331,7 @@ class WordsVoice(SpeechSystem):
     ) -> Iterator[Array]:
         """Refuse: when a piece of output appears would tell when its words were spoken."""
         raise InputError(
-            f"{self.bundle.system}: a system of words anonymizes whole recordings; what appears piece by piece"
+            f"{self.bundle.system}: a system of words anonymizes whole recordings; output piece by piece"
             " would tell times and pauses"
         )
 

@@ -1,8 +1,9 @@
 """Recognition of the words of a recording, as the first step of a system that speaks them again.
 
-A recognizer returns segments of text; :func:`joined_text` keeps their text alone, in order. Everything that the
-words depend on beside the recording stands in :func:`recognition_settings`: recognizer and its versions, digest
-of its weights, segmentation, decoding and normalization. Their digest names the invariant of the release.
+A recognizer returns segments of text; :func:`joined_text` keeps their text alone, in order. Everything that
+the words depend on beside the recording stands in :func:`recognition_settings`: recognizer and its versions,
+digest of its weights, segmentation, decoding and normalization. Their digest names the invariant of the
+release.
 
 Decoding is deterministic: Whisper has temperature 0 alone, no sampled repetition, and takes nothing over from
 the words before. The language is a setting and never chosen by the audio.
@@ -46,8 +47,8 @@ __all__ = [
 #: Name of the recognizer that comes with voxveil's extra ``align``.
 POCKETSPHINX = "pocketsphinx"
 _WHISPER = "faster_whisper"
-#: Silero's voice activity detector: thresholds of its documentation, times in ms, and the longest piece in seconds,
-#: which with its padding stays below the 30 s that Whisper reads at once.
+#: Silero's voice activity detector: thresholds of its documentation, times in ms, and the longest piece in
+#: seconds, which with its padding stays below the 30 s that Whisper reads at once.
 _SEGMENTATION: dict[str, Any] = {
     "detector": "silero v6",
     "threshold": 0.5,
@@ -198,7 +199,7 @@ class WhisperSegments:
         self._suppressed = self._whisper.tokens_with(_WHISPER_DECODING["suppressed_characters"])
 
     def segments(self, audio: NDArray[np.float32], name: str) -> Sequence[Segment]:
-        """Return the segments of a recording; what Whisper itself calls no speech, or repeats, is left out."""
+        """Return the segments of a recording, without what Whisper calls no speech, and without loops."""
         found = []
         rule = _WHISPER_DECODING
         for start, stop in speech_pieces(audio):

@@ -87,8 +87,8 @@ class WordSource:
         for name, wanted in self.settings.items():
             if found.get(name) != wanted:
                 raise InputError(
-                    f"the recognizer of this system has {name} {found.get(name)!r}, its bundle was written for"
-                    f" {wanted!r}: other words would be released under the same digest; run stage bundle again"
+                    f"the recognizer of this system has {name} {found.get(name)!r}, its bundle was written"
+                    f" for {wanted!r}: other words would have the same digest; run stage bundle again"
                 )
         return load_recognizer(model, self.language)
 
@@ -130,8 +130,8 @@ class WordSource:
 
         wanted = str(self.settings["weights"])
         hint = (
-            f"import {self.origin} by 'voxveil model import SOURCE --architecture {self.architecture} --out FOLDER'"
-            " and name it with --recognizer FOLDER"
+            f"import {self.origin} by 'voxveil model import SOURCE --architecture {self.architecture}"
+            " --out FOLDER' and name it with --recognizer FOLDER"
         )
         try:
             model = locate_pretrained(self.address, "recognizer", "recognizer")

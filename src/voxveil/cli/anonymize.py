@@ -57,8 +57,9 @@ Public by definition: sample counts, relative paths, and which recordings were r
 --pad-to SECONDS the sample counts tell only how many times SECONDS a recording fills. With --names
 random OUT holds nothing but speech under random names; OUT.private, beside it, says which is which
 (names.json) and holds the ledger.
-A system of words (kind words_voice) speaks the words that a recognizer finds, in the length that they get, and
-OUT is a function of those words alone: the ledger, and what was seen of the recordings, are in OUT.private.
+A system of words (kind words_voice) speaks the words that a recognizer finds, in the length that they get,
+and OUT is a function of those words alone: the ledger and what was seen of the recordings are in
+OUT.private.
 
 examples:
   voxveil anonymize recordings/ private/ --model models/anon_dp

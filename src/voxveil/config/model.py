@@ -233,8 +233,8 @@ class SystemParams:
 
     kind: str = knob(
         "anonymized",
-        "anonymized; its words in a ready voice (words_voice); passed through (original); or without any guarantee:"
-        " mcadams, copy_synthesis",
+        "anonymized; recognized words in a ready voice (words_voice); passed through (original); or without"
+        " any guarantee: mcadams, copy_synthesis",
         one_of=("anonymized", "words_voice", "original", "mcadams", "copy_synthesis"),
         written="usually",
     )

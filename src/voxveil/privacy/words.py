@@ -86,8 +86,8 @@ class RecognizedWords:
 
     Attributes:
         digest: Of the recognizer's settings, by :func:`recognition_digest`.
-        length: Seconds of whose multiples the length of recordings is released too, 0 for the sample count itself;
-            None releases no length.
+        length: Seconds to whose multiples the length of recordings is released too, 0 for the sample count
+            itself; None releases no length.
     """
 
     digest: str

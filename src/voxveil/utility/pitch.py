@@ -29,7 +29,8 @@ def pitch_correlation(original: NDArray[Any], released: NDArray[Any]) -> float |
         released: (K,) likewise.
 
     Returns:
-        In [-1, 1]; None where the lengths differ, fewer than ``LEAST_FRAMES`` frames are voiced in both, or one is constant.
+        In [-1, 1]; None where the lengths differ, fewer than ``LEAST_FRAMES`` frames are voiced in both, or
+        one is constant.
     """
     if original.ndim != 1 or released.ndim != 1:
         raise InputError(f"F0 must be (frames,), got {original.shape} and {released.shape}")
