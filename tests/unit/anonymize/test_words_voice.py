@@ -249,7 +249,7 @@ def test_a_missing_or_other_recognizer_is_named_in_one_line(tmp_path: Path, bund
 
 def test_a_recognizer_with_other_settings_is_refused(bundle: Path) -> None:
     pytest.importorskip("pocketsphinx")
-    with pytest.raises(InputError, match="its bundle was written for 'stub 1'"):
+    with pytest.raises(InputError, match="its bundle was written for"):
         Anonymizer.load(bundle)
 
 
