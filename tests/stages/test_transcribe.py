@@ -199,7 +199,7 @@ def test_whisper_and_naturalness_judge_with_models_named_by_digest(
         "speech",
         tmp_path,
         private=spoken / "private",
-        words="whisper",
+        words="whisper,pocketsphinx",
         recognizer=str(whisper),
         naturalness=str(judge),
         workers=1,
@@ -207,6 +207,9 @@ def test_whisper_and_naturalness_judge_with_models_named_by_digest(
     )
     assert found["wer"]["model"] == read_model(whisper).facts()
     assert found["wer"]["recognizer"].endswith("language en")
+    [other] = found["wer"]["others"]
+    assert other["kind"] == "pocketsphinx" and other["reference"] == found["wer"]["reference"]
+    assert {len(row["other_words"]) for row in found["utterances"].values()} == {1}
     mean = found["naturalness"]["distillmos"]
     assert 1 <= mean["ci95"][0] <= mean["value"] <= mean["ci95"][1] <= 5
     assert mean["model"]["digest"] == read_model(judge).digest
@@ -218,6 +221,9 @@ def test_whisper_and_naturalness_judge_with_models_named_by_digest(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
+        ({"words": "none,pocketsphinx"}, r"transcribe\.words: none stands alone"),
+        ({"words": "sphinx"}, r"transcribe\.words: must be names by commas, each once, out of none, pocket"),
+        ({"words": "whisper,whisper"}, r"transcribe\.words: must be names by commas, each once"),
         ({"words": "whisper"}, r"transcribe\.recognizer: is empty; transcribe\.words: whisper needs"),
         ({"words": "whisper", "recognizer": "absent"}, r"transcribe\.recognizer: absent: no such folder"),
         (

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from voxveil.privacy.gathered import gathered_fault
+from voxveil.privacy.invariants import GIVEN_WORDS, condition_text, words_of
 from voxveil.privacy.ledger import read_ledger, registered
 from voxveil.privacy.record import Release
 from voxveil.privacy.register import open_register
@@ -29,6 +30,8 @@ else ./ledger. Every announced release counts once, finished or not; an output r
 cache costs nothing. Epsilons of repeated releases of an utterance add; a speaker's total is the
 sum over everything released of that speaker. Gaussian noise has a zCDP rho and no epsilon: where it
 takes part the total is a rho, and the epsilon it stands for at delta 1e-6, in columns of their own.
+What was released given the recognized words has no unconditional epsilon: the total reads 'none', and
+a column for each recognizer has what holds given its words, errors included.
 
 examples:
   voxveil ledger show
@@ -122,6 +125,8 @@ _UTTERANCE_COLUMNS = {
     "epsilon": "epsilon",
 }
 _SHOWN = ("time", "release", "purpose", "system", "inputs", "redrawn", "epsilon_max", "mechanisms")
+#: Figures that hold under the invariants of what they add up.
+_FIGURES = ("epsilon", "worst", "rho", "epsilon_delta")
 
 
 def _show(releases: Sequence[Release], delta: float | None) -> dict[str, Any]:
@@ -130,7 +135,9 @@ def _show(releases: Sequence[Release], delta: float | None) -> dict[str, Any]:
 
 def _print_releases(releases: Sequence[dict[str, Any]], more: list[str]) -> None:
     concentrated = any(item["rho_max"] is not None for item in releases)
+    conditional = any(item["given"] for item in releases)
     header = [*_SHOWN, *(["rho_max"] if concentrated else []), *more]
+    header += ["epsilon_max_given", "given"] if conditional else []
     _print_table({name: name for name in header}, releases)
 
 
@@ -142,6 +149,7 @@ def _release(release: Release, delta: float | None) -> dict[str, Any]:
         "system": release.system,
         "inputs": len(release.entries),
         "redrawn": sum(1 for entry in release.entries if entry.earlier),
+        "given": list(words_of(release.invariants)),
         "epsilon_max": _number(release.epsilon),
         "rho_max": _number(release.rho),
         "mechanisms": ", ".join(
@@ -153,7 +161,22 @@ def _release(release: Release, delta: float | None) -> dict[str, Any]:
 
         worst = max(release.entries, key=lambda entry: entry.utterance.size)
         row["epsilon_delta"] = _number(approximate_epsilon(worst.losses, worst.vectors, delta))
-    return row
+    return _conditional(row, ("epsilon_max", "rho_max", "epsilon_delta"), release.invariants)
+
+
+def _conditional(row: dict[str, Any], names: Sequence[str], invariants: Iterable[str]) -> dict[str, Any]:
+    """Return a row with its figures under ``NAME_given`` too; given recognized words the others are ``none``.
+
+    Args:
+        row: With the figures that hold under its invariants.
+        names: Of the figures, as far as the row has them.
+        invariants: What the figures hold under.
+    """
+    figures = {name: row[name] for name in names if name in row}
+    unconditional = figures
+    if words_of(invariants):
+        unconditional = {name: None if value is None else "none" for name, value in figures.items()}
+    return {**row, **unconditional, **{f"{name}_given": value for name, value in figures.items()}}
 
 
 def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | None) -> dict[str, Any]:
@@ -178,14 +201,22 @@ def _totals(releases: Sequence[Release], speaker: str | None, utterance: str | N
         "delta": DELTA,
         "unattributed": sum(1 for total in utterances if not total.speakers),
         "zcdp": sum(1 for total in utterances if total.rho is not None),
-        "epsilon_utterance_max": _number(max((total.epsilon for total in utterances), default=0.0)),
-        "epsilon_speaker_max": _number(max((total.epsilon for total in speakers), default=0.0)),
+        "conditional": sum(1 for total in utterances if words_of(total.invariants)),
+        "condition": GIVEN_WORDS,
+        **_maximum("epsilon_utterance_max", utterances),
+        **_maximum("epsilon_speaker_max", speakers),
     }
+
+
+def _maximum(name: str, totals: Sequence[SpeakerTotal | UtteranceTotal]) -> dict[str, Any]:
+    row = {name: _number(max((total.epsilon for total in totals), default=0.0))}
+    return _conditional(row, (name,), {value for total in totals for value in total.invariants})
 
 
 def _total(total: SpeakerTotal | UtteranceTotal) -> dict[str, Any]:
     delta = None if total.rho is None else approximate(total.rho)
-    return {name: _number(value) for name, value in {**asdict(total), "epsilon_delta": delta}.items()}
+    row = {name: _number(value) for name, value in {**asdict(total), "epsilon_delta": delta}.items()}
+    return _conditional(row, _FIGURES, total.invariants)
 
 
 def _pure(item: dict[str, Any], name: str, rho: str = "rho") -> Any:
@@ -195,6 +226,8 @@ def _pure(item: dict[str, Any], name: str, rho: str = "rho") -> Any:
 
 def _largest(items: Sequence[dict[str, Any]]) -> str:
     found = [_pure(item, "epsilon") for item in items]
+    if "none" in found:
+        return "none"
     for word in ("inf", "none (zCDP)"):
         if word in found:
             return f"{_text(word)} nat" if word == "inf" else word
@@ -205,20 +238,51 @@ def _print_totals(content: dict[str, Any], purpose: str | None) -> None:
     totals = (*content["speakers"], *content["utterances"])
     concentrated = any(item["rho"] is not None for item in totals)
     more = {"zCDP rho": "rho", f"epsilon at delta {DELTA:g}": "epsilon_delta"} if concentrated else {}
-    if content["speakers"]:
-        _print_table({**_SPEAKER_COLUMNS, **more}, content["speakers"])
-        print()
-    _print_table({**_UTTERANCE_COLUMNS, **more}, content["utterances"])
+    for name, columns in (("speakers", _SPEAKER_COLUMNS), ("utterances", _UTTERANCE_COLUMNS)):
+        if content[name]:
+            given, rows = _given_columns(content[name], concentrated)
+            _print_table({**columns, **more, **given}, rows)
+            print()
     scope = f"purpose {purpose}" if purpose else "all purposes"
     print(
-        f"\n{content['releases']} releases ({scope}); largest utterance total"
+        f"{content['releases']} releases ({scope}); largest utterance total"
         f" {_largest(content['utterances'])}; largest speaker total"
         f" {_largest(content['speakers']) if content['speakers'] else 'unknown'}"
     )
     if content["zcdp"]:
         print(f"{content['zcdp']} utterances had Gaussian noise: they have a zCDP rho and no pure epsilon")
+    if content["conditional"]:
+        print(
+            f"{content['conditional']} utterances were released {GIVEN_WORDS}: they have no unconditional"
+            " total, and the words themselves are not protected"
+        )
     if content["unattributed"]:
         print(f"{content['unattributed']} utterances name no speaker and are in no speaker's total")
+
+
+def _given_columns(
+    items: Sequence[dict[str, Any]], concentrated: bool
+) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Return a column for each set of recognizers among totals, by heading, and the rows with them.
+
+    A total holds in the column of every set that has all of its own recognizers, else it reads ``none``.
+    """
+    sets = sorted(
+        {words_of(item["invariants"]) for item in items} - {()}, key=lambda words: (len(words), words)
+    )
+    columns: dict[str, str] = {}
+    rows = [dict(item) for item in items]
+    for words in sets:
+        for title, name in (("epsilon", "epsilon"), *([("zCDP rho", "rho")] if concentrated else [])):
+            column = f"{title} {condition_text(words)}"
+            columns[column] = column
+            for row in rows:
+                holds = set(words_of(row["invariants"])) <= set(words)
+                row[column] = (
+                    _pure(row, f"{name}_given", "rho_given") if name == "epsilon" else row["rho_given"]
+                )
+                row[column] = row[column] if holds else "none"
+    return columns, rows
 
 
 def _verify(releases: Sequence[Release], paths: Sequence[Path], place: str) -> int:
@@ -266,10 +330,12 @@ def _text(value: Any) -> str:
 
 def _cell(item: dict[str, Any], name: str) -> str:
     value = item[name]
+    if name == "given":
+        return " and ".join(value) or "-"
     if name in ("epsilon", "worst"):
         return _text(_pure(item, name))
-    if name == "epsilon_max":
-        return _text(_pure(item, name, "rho_max"))
+    if name in ("epsilon_max", "epsilon_max_given"):
+        return _text(_pure(item, name, name.replace("epsilon", "rho")))
     if isinstance(value, tuple):
         return ", ".join(value) or "unknown"
     return "-" if value is None else _text(value)

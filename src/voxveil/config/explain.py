@@ -55,6 +55,8 @@ def range_text(rules: Mapping[str, Any]) -> str:
     """Return the allowed values of a knob in words; empty where its type alone limits it."""
     if rules.get("one_of"):
         return ", ".join(rules["one_of"])
+    if rules.get("some_of"):
+        return "some, by commas, of " + ", ".join(rules["some_of"])
     words = (("low", "at least"), ("above", "above"), ("high", "at most"))
     return ", ".join(f"{word} {rules[name]:g}" for name, word in words if rules.get(name) is not None)
 

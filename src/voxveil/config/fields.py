@@ -22,6 +22,7 @@ def knob(
     high: float | None = None,
     above: float | None = None,
     one_of: tuple[str, ...] | None = None,
+    some_of: tuple[str, ...] | None = None,
     written: Written = "differs",
 ) -> Any:
     """Return a field for one parameter.
@@ -33,10 +34,11 @@ def knob(
         high: Largest allowed value.
         above: The value must be larger than this.
         one_of: The allowed words.
+        some_of: The allowed words of a list by commas, each at most once, at least one.
         written: When a composed params.yaml holds it.
     """
-    metadata = {"doc": doc, "low": low, "high": high, "above": above, "one_of": one_of, "written": written}
-    return field(default=default, metadata=metadata)
+    limits = {"low": low, "high": high, "above": above, "one_of": one_of, "some_of": some_of}
+    return field(default=default, metadata={"doc": doc, **limits, "written": written})
 
 
 def gpus() -> Any:

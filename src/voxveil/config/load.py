@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import yaml
 
 from voxveil.config.features import ContentVariant
+from voxveil.config.fields import listed
 from voxveil.config.model import Params
 from voxveil.config.older import RENAMED, matches
 from voxveil.config.sections import MISSING, params_class, registered_names, without_absent
@@ -172,6 +173,12 @@ def _check_range(value: Any, path: str, rules: Mapping[str, Any]) -> None:
     low, high, above, one_of = (rules.get(name) for name in ("low", "high", "above", "one_of"))
     if one_of and value not in one_of:
         raise ParamsError(f"{path}: must be one of {', '.join(one_of)}, got {_show(value)}")
+    if some_of := rules.get("some_of"):
+        words = listed(value)
+        if not words or len(set(words)) < len(words) or not set(words) <= set(some_of):
+            raise ParamsError(
+                f"{path}: must be names by commas, each once, out of {', '.join(some_of)}, got {_show(value)}"
+            )
     if low is not None and value < low:
         raise ParamsError(f"{path}: must be at least {low}, got {_show(value)}")
     if high is not None and value > high:

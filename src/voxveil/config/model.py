@@ -144,8 +144,8 @@ class TranscribeParams:
     variant: str = knob("plain", "the content variant that serves as phone recognizer", written="always")
     words: str = knob(
         "none",
-        "word recognizer: none, pocketsphinx with the English model of its package, or an imported whisper",
-        one_of=("none", "pocketsphinx", "whisper"),
+        "word recognizers by commas, the first decides; pocketsphinx has its English model; or none",
+        some_of=("none", "pocketsphinx", "whisper"),
         written="usually",
     )
     recognizer: str = knob("", "whisper: folder of 'voxveil model import' (kind recognizer), or s3://")

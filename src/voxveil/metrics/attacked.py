@@ -32,6 +32,8 @@ __all__ = [
 #: Metrics of a summary, in the order of tables.
 SHOWN = (
     "eer",
+    "tpr_fpr1",
+    "tpr_fpr01",
     "unlinkability",
     "zebra_expected",
     "zebra_worst_case",

@@ -22,6 +22,7 @@ __all__ = [
     "format_result",
     "metric_key",
     "undefined_metrics",
+    "undefined_text",
 ]
 
 
@@ -146,6 +147,15 @@ def flat_metrics(full: Mapping[str, Any], attacker: str, scenario: str) -> dict[
     undefined = len(full["metrics"]) - len(flat)
     flat[metric_key("undefined", attacker, scenario)] = float(undefined)
     return flat
+
+
+def undefined_text(note: str) -> str:
+    """Return what a table shows for a metric without a value.
+
+    Args:
+        note: The metric's ``note``, which gives the reason.
+    """
+    return next((text for text in ("unbounded", "not enough trials") if note.startswith(text)), "undefined")
 
 
 def undefined_metrics(full: Mapping[str, Any]) -> dict[str, str]:

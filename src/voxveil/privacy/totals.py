@@ -6,6 +6,9 @@ counts. A speaker is a group of utterances: to change all of them at once costs 
 
 Where a release under zCDP takes part, no pure epsilon holds for the sum; its rho does, to which
 the pure releases add epsilon^2 / 2 of each stream and vector.
+
+A total holds for neighbours that are equal in every invariant of what it adds up. Where recognized words are
+among them there is no unconditional total: the condition stands beside it, and no release is left out.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class UtteranceTotal:
         epsilon: Their sum in nat; ``inf`` where one had no noise, or noise under zCDP only.
         rho: Where a release under zCDP takes part, the sum of all rhos, ``inf`` where one had no noise;
             else None.
+        invariants: Of all its releases, sorted: epsilon and rho hold under them.
     """
 
     sha256: str
@@ -39,6 +43,7 @@ class UtteranceTotal:
     releases: int
     epsilon: float
     rho: float | None
+    invariants: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class SpeakerTotal:
         epsilon: Sum over everything released, in nat.
         worst: Largest total of one utterance, in nat.
         rho: As above, over everything released.
+        invariants: Of everything released, sorted.
     """
 
     speaker: str
@@ -60,6 +66,7 @@ class SpeakerTotal:
     epsilon: float
     worst: float
     rho: float | None
+    invariants: tuple[str, ...]
 
 
 def utterance_totals(
@@ -94,7 +101,11 @@ def speaker_totals(
             sums.setdefault(entry.sha256, []).append(entry.utterance.epsilon)
         everything = add_up(entry.utterance.epsilon for entry in entries)
         worst = max(add_up(values) for values in sums.values())
-        totals.append(SpeakerTotal(speaker, len(sums), len(entries), everything, worst, _rho(entries)))
+        totals.append(
+            SpeakerTotal(
+                speaker, len(sums), len(entries), everything, worst, _rho(entries), _invariants(entries)
+            )
+        )
     return totals
 
 
@@ -116,6 +127,7 @@ def _utterance(digest: str, entries: list[Entry]) -> UtteranceTotal:
         releases=len(entries),
         epsilon=add_up(entry.utterance.epsilon for entry in entries),
         rho=_rho(entries),
+        invariants=_invariants(entries),
     )
 
 
@@ -123,3 +135,7 @@ def _rho(entries: list[Entry]) -> float | None:
     if all(entry.utterance.rho is None for entry in entries):
         return None
     return add_up(entry.rho for entry in entries)
+
+
+def _invariants(entries: list[Entry]) -> tuple[str, ...]:
+    return tuple(sorted(frozenset().union(*(entry.utterance.invariants for entry in entries))))

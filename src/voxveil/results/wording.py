@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from voxveil.metrics.catalogue import undefined_text
 from voxveil.results.report.results import Attack, Summary
 
 __all__ = [
@@ -57,7 +58,7 @@ _VACUOUS = (
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number with ``digits`` significant digits, never in scientific notation below a million."""
     if value is None:
-        return "undefined"
+        return undefined_text("")
     if value == 0:
         return "0"
     magnitude = math.floor(math.log10(abs(value)))
@@ -124,8 +125,9 @@ def metric_text(entry: Mapping[str, Any], digits: int = 3) -> str:
 
 def value_text(entry: Mapping[str, Any], digits: int = 3) -> str:
     """Return a metric's value without its interval."""
-    unbounded = entry["value"] is None and (entry.get("note") or "").startswith("unbounded")
-    return "unbounded" if unbounded else number(entry["value"], digits)
+    if entry["value"] is not None:
+        return number(entry["value"], digits)
+    return undefined_text(entry.get("note") or "")
 
 
 def bounds_text(bounds: Sequence[float] | None, digits: int = 3) -> str:

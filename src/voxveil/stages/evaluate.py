@@ -189,8 +189,9 @@ def _utility(path: Path, *, public: bool) -> dict[str, Any]:
     words = content["wer"]
     if words is not None and not public:
         names = {name: f"subset {number}" for number, name in enumerate(sorted(words["subsets"]), 1)}
-        words["subsets"] = {names[name]: rate for name, rate in words["subsets"].items()}
-        words["judged"]["subsets"] = [names[name] for name in words["judged"]["subsets"]]
+        for rates in (words, *words.get("others", [])):
+            rates["subsets"] = {names[name]: rate for name, rate in rates["subsets"].items()}
+            rates["judged"]["subsets"] = [names[name] for name in rates["judged"]["subsets"]]
     outliers = content.get("outliers", {})
     return {
         "per": dict(content["per"]),
@@ -235,6 +236,9 @@ def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[st
         values["utility/wer"] = utility["wer"]["value"]
         values["utility/wer_judged"] = utility["wer"]["judged"]["value"]
         values["utility/wer_permuted"] = utility["wer"]["judged"]["permuted"]
+        for other in utility["wer"].get("others", []):
+            values[f"utility/wer/{other['kind']}"] = other["value"]
+            values[f"utility/wer_judged/{other['kind']}"] = other["judged"]["value"]
     for judge, rate in utility["naturalness"].items():
         values[f"utility/naturalness/{judge}"] = rate["value"]
     if utility["pitch"]:

@@ -1,7 +1,8 @@
 """Stage transcribe: phone errors, word errors and pitch correlation of the released speech.
 
-Phones: the content variant ``transcribe.variant`` with a phone loop. Words: ``transcribe.words``;
-with them comes the verdict whether the speech is understood. Intonation: F0 against the original's.
+Phones: the content variant ``transcribe.variant`` with a phone loop. Words: the recognizers of
+``transcribe.words``, each with the verdict whether the speech is understood; the first one's counts.
+Intonation: F0 against the original's.
 """
 
 from __future__ import annotations
@@ -48,10 +49,18 @@ def run(context: StageContext) -> None:
     _require_sane(context, per, "phone errors", noisy=recognizer.loss["mechanism"] != "identity")
     wer: dict[str, Any] | None = None
     edits: dict[str, Edits] = {}
-    if params.words != "none":
-        wer, edits, words = _words(context, private, released)
-        for item, found in words.items():
-            rows[item]["words"] = found
+    recognitions = _recognitions(context)
+    for number, recognition in enumerate(recognitions):
+        judged, found, words = _words(context, recognition, private, released)
+        for item, row in words.items():
+            if number == 0:
+                rows[item]["words"] = row
+            else:
+                rows[item].setdefault("other_words", {})[recognition.name] = row
+        if wer is None:
+            wer, edits = {**judged, "others": []}, found
+        else:
+            wer["others"].append(judged)
     write_json(
         context.outputs["transcripts"] / "transcripts.json",
         {
@@ -94,9 +103,9 @@ def _phones(
 
 
 def _words(
-    context: StageContext, private: Split, released: Split
+    context: StageContext, recognition: Recognition, private: Split, released: Split
 ) -> tuple[dict[str, Any], dict[str, Edits], dict[str, dict[str, Any]]]:
-    """Return the word errors of all, each subset and the judged subsets, and errors and row by utterance."""
+    """Return the word errors by one recognizer (all, by subset, judged), and errors and row by utterance."""
     params, seed = context.params.transcribe, context.params.base.seed
     machine = read_json(context.inputs["private"] / "corpus.json")["machine_transcripts"]
     said = {utterance.id: normalize_words(utterance.text) for utterance in private}
@@ -107,9 +116,7 @@ def _words(
             " word errors need them (transcribe.words: none goes without)"
         )
     recognized: dict[str, list[str]] = {}
-    progress = context.progress("words", len(private))
-    recognition = _recognition(context)
-    name = recognition.name
+    progress = context.progress(f"words by {recognition.kind}", len(private))
     flacs = [(recognition, utterance.id, released.flac(utterance.id)) for utterance in private]
     for count, (item, text) in enumerate(zip(said, in_processes(words_in, flacs, params.workers)), 1):
         recognized[item] = normalize_words(text)
@@ -128,7 +135,8 @@ def _words(
     verdict = understood(rate, float("nan") if permuted is None else permuted)
     found = {
         **whole.to_json(),
-        "recognizer": name,
+        "recognizer": recognition.name,
+        "kind": recognition.kind,
         "model": recognition.facts,
         "normalisation": NORMALIZATION,
         "subsets": {
@@ -155,11 +163,23 @@ def _row(edits: Edits, recognized: Sequence[str], reference: Sequence[str]) -> d
     return {**edits.to_json(), "heard": " ".join(recognized), "said": " ".join(reference)}
 
 
-def _recognition(context: StageContext) -> Recognition:
-    """Return the word recognizer, with the folder of an imported one."""
+def _recognitions(context: StageContext) -> list[Recognition]:
+    """Return the word recognizers of ``transcribe.words``, in its order; none for ``none``.
+
+    Raises:
+        ParamsError: ``none`` stands beside a recognizer, or Whisper's folder is not named.
+    """
     params = context.params.transcribe
-    if params.words == "pocketsphinx":
-        return Recognition()
+    kinds = listed(params.words)
+    if kinds == ("none",):
+        return []
+    if "none" in kinds:
+        raise ParamsError(f"transcribe.words: none stands alone, got {params.words!r}")
+    return [Recognition() if kind == "pocketsphinx" else _whisper(context) for kind in kinds]
+
+
+def _whisper(context: StageContext) -> Recognition:
+    params = context.params.transcribe
     if not params.recognizer:
         raise ParamsError(
             "transcribe.recognizer: is empty; transcribe.words: whisper needs the folder of an imported model"

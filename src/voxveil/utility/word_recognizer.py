@@ -60,6 +60,11 @@ class Recognition:
     model: PretrainedModel | None = field(default=None, hash=False)
 
     @property
+    def kind(self) -> str:
+        """Short name, as in ``transcribe.words`` and in names of metrics."""
+        return "pocketsphinx" if self.model is None else "whisper"
+
+    @property
     def name(self) -> str:
         """What tables call the recognizer: version, or digest of the weights."""
         if self.model is None:

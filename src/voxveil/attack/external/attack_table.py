@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
+from voxveil.metrics.catalogue import undefined_text
 from voxveil.metrics.suite import SuiteOptions
 from voxveil.runtime.terminal import align_columns
 
@@ -24,6 +25,8 @@ _HEADER = (
     "trained on",
     "EER %",
     "if nothing leaks",
+    "TPR % at FPR 1 %",
+    "at FPR 0.1 %",
     "unlinkability",
     "ZEBRA bit",
     "identified %",
@@ -119,6 +122,8 @@ def _row(attack: Mapping[str, Any]) -> tuple[str, ...]:
         attack["training"],
         _cell(metrics["eer"]),
         _bounds(metrics["eer"]["null95"]),
+        _cell(metrics["tpr_fpr1"]),
+        _cell(metrics["tpr_fpr01"]),
         _cell(metrics["unlinkability"]),
         _cell(metrics["zebra_expected"]),
         _cell(metrics["identification_rate"]),
@@ -148,7 +153,9 @@ def _sexes(attacks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _cell(entry: Mapping[str, Any]) -> str:
     value = entry["value"]
-    return "undefined" if value is None else f"{value:.3g} {_bounds(entry['ci95'])}".rstrip()
+    if value is None:
+        return undefined_text(entry.get("note") or "")
+    return f"{value:.3g} {_bounds(entry['ci95'])}".rstrip()
 
 
 def _bounds(bounds: Sequence[float] | None) -> str:

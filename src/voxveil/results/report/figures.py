@@ -105,7 +105,7 @@ def rank_figure(summaries: Sequence[Summary], theme: Theme = LIGHT) -> Figure:
 
 def _rank_panel(axis: Axes, summary: Summary, theme: Theme) -> None:
     attack = headline(summary)
-    axis.set_title(summary["system"], fontsize=9, loc="left")
+    axis.set_title(f"{summary['system']} ({attack['attacker']})", fontsize=9, loc="left")
     histogram = attack["rank_histogram"]
     if not histogram:
         axis.text(0.5, 0.5, "no ranks", ha="center", transform=axis.transAxes)
@@ -172,7 +172,7 @@ def _trade_panel(
             markerfacecolor="none" if index % 2 else None,
             markeredgewidth=1.5,
             elinewidth=0.9,
-            label=summary["system"],
+            label=f"{summary['system']} ({headline(summary)['attacker']})",
         )
     axis.margins(x=0.12, y=0.08)
 

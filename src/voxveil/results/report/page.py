@@ -29,6 +29,7 @@ from voxveil.results.wording import (
     SYNTHETIC_NOTE,
     conditions,
     value_text,
+    who_attacks,
 )
 
 __all__ = ["Picture", "page"]
@@ -104,9 +105,22 @@ def _measured(summaries: Sequence[Summary]) -> str:
         f"{measured_table(summaries)}\n{worst_table(summaries)}\n"
         f"<p>{INTERVAL_NOTE} Unlinkability is 1 - D_sys;"
         " ZEBRA expected disclosure is full at 0.721 bit; identified is the share of inputs whose own speaker"
-        " ranks first.</p>\n"
+        f" ranks first. {_baseline(summaries)}</p>\n"
         f"{_warnings(summaries)}\n{sexes_table(summaries)}\n{independent_text(summaries)}\n"
         f"{conditions_table(summaries)}</section>"
+    )
+
+
+def _baseline(summaries: Sequence[Summary]) -> str:
+    """Return how to read the rows beside the attacks on original speech of the same corpus."""
+    if any(summary["kind"] == "original" for summary in summaries):
+        return (
+            "The rows of original speech are what each attacker reads on this corpus without anonymization:"
+            " compare with them, not with another corpus."
+        )
+    return (
+        "No system passes original speech through, so how well each attacker does on this corpus without"
+        " anonymization is not known, and a high error rate may show a weak attacker."
     )
 
 
@@ -125,12 +139,13 @@ def _warnings(summaries: Sequence[Summary]) -> str:
 def _figures(summaries: Sequence[Summary], pictures: Mapping[str, Picture]) -> str:
     captions = {
         "privacy_utility": (
-            "Privacy against utility, with 95 % intervals over speakers. The dashed line is chance, the band"
-            " what is read if nothing leaks."
+            "Privacy against utility, with 95 % intervals over speakers, by the strongest semi-informed"
+            " attacker of each system, in brackets. The dashed line is chance, the band what is read if"
+            " nothing leaks."
         ),
         "rank_histogram": (
-            "How often the right speaker came out at each rank, among N references. Flat at the dashed line"
-            " is chance; a high first bar is identification."
+            "How often the right speaker came out at each rank, among N references, by the same attackers."
+            " Flat at the dashed line is chance; a high first bar is identification."
         ),
     }
     parts = [
@@ -145,7 +160,8 @@ def _spoken(name: str, summaries: Sequence[Summary]) -> str:
     lines = []
     for summary in summaries:
         metrics = headline(summary)["metrics"]
-        text = f"{summary['system']}: {value_text(metrics['identification_rate'])} % identified"
+        who = who_attacks(headline(summary))
+        text = f"{summary['system']} ({who}): {value_text(metrics['identification_rate'])} % identified"
         if name == "privacy_utility":
             eer, per = value_text(metrics["eer"]), value_text(summary["utility"]["per"])
             text += f", EER {eer} %, phone error rate {per} %"

@@ -14,7 +14,7 @@ from voxveil.metrics.catalogue import METRICS
 from voxveil.results.html import html_table, small_below, value_cell
 from voxveil.results.report.published import ESTIMATORS, IDENTIFICATION, VPC2024
 from voxveil.results.report.results import Attack, Summary, attacks, headline
-from voxveil.results.report.utility import has_pitch, has_words, judges_of
+from voxveil.results.report.utility import has_pitch, has_words, judges_of, other_recognizers
 from voxveil.results.wording import (
     any_concentrated,
     bounds_text,
@@ -41,6 +41,8 @@ __all__ = [
 
 _MEASURED = (
     ("eer", "EER"),
+    ("tpr_fpr1", "Accepted at 1 % false alarms"),
+    ("tpr_fpr01", "Accepted at 0.1 % false alarms"),
     ("unlinkability", "Unlinkability"),
     ("zebra_expected", "ZEBRA expected"),
     ("identification_rate", "Identified"),
@@ -103,21 +105,25 @@ def _metric_table(
     extra = {"per": "Phone errors <small>%</small>"} if utility else {}
     if utility and has_words(summaries):
         extra["wer"] = "Word errors <small>%</small>"
+    recognizers = other_recognizers(summaries) if utility else []
     if utility and has_pitch(summaries):
         extra["pitch"] = "Pitch correlation"
     judges = judges_of(summaries) if utility else []
     for summary, attack in attacks(summaries):
         cells = [value_cell(attack["metrics"][name]) for name, _ in metrics]
         found = [summary["utility"].get(key) for key in extra]
+        others = {entry["kind"]: entry for entry in (summary["utility"]["wer"] or {}).get("others", [])}
+        found += [others.get(kind) for kind in recognizers]
         found += [summary["utility"].get("naturalness", {}).get(judge) for judge in judges]
         cells += [value_cell(entry) if entry else "not measured" for entry in found]
         rows.append([escape(summary["system"]), small_below(who_attacks(attack), _states(attack)), *cells])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
-    rows.append([_NOTHING, "", *nulls, *("" for _ in (*extra, *judges))])
+    rows.append([_NOTHING, "", *nulls, *("" for _ in (*extra, *recognizers, *judges))])
     header = ["System", "Attacker <small>enrolment → trials</small>"]
     header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
-    header += [*extra.values(), *(f"Naturalness <small>MOS by {escape(judge)}</small>" for judge in judges)]
+    header += [*extra.values(), *(f"Word errors by {escape(kind)} <small>%</small>" for kind in recognizers)]
+    header += [*(f"Naturalness <small>MOS by {escape(judge)}</small>" for judge in judges)]
     return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
 
 

@@ -26,6 +26,8 @@ __all__ = ["results_table"]
 
 _MEASURED = (
     ("eer", "EER %"),
+    ("tpr_fpr1", "TPR % at FPR 1 %"),
+    ("tpr_fpr01", "at FPR 0.1 %"),
     ("unlinkability", "unlinkability"),
     ("zebra_expected", "ZEBRA bit"),
     ("identification_rate", "identified %"),

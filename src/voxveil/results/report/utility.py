@@ -10,7 +10,15 @@ from voxveil.results.html import html_table, terms_html, value_cell
 from voxveil.results.report.results import Summary
 from voxveil.results.wording import metric_text, number
 
-__all__ = ["has_pitch", "has_words", "judges_of", "utility_lines", "utility_section", "verdict"]
+__all__ = [
+    "has_pitch",
+    "has_words",
+    "judges_of",
+    "other_recognizers",
+    "utility_lines",
+    "utility_section",
+    "verdict",
+]
 
 #: Outliers that the page names for a system; all of them stand in the transcripts.
 _NAMED = 5
@@ -19,6 +27,12 @@ _NAMED = 5
 def has_words(summaries: Sequence[Summary]) -> bool:
     """Return whether words were recognized in this run."""
     return any(summary["utility"]["wer"] for summary in summaries)
+
+
+def other_recognizers(summaries: Sequence[Summary]) -> list[str]:
+    """Return the kinds of the word recognizers beside the first, in order."""
+    found = [summary["utility"]["wer"] or {} for summary in summaries]
+    return list(dict.fromkeys(other["kind"] for wer in found for other in wer.get("others", [])))
 
 
 def has_pitch(summaries: Sequence[Summary]) -> bool:
@@ -77,9 +91,11 @@ def utility_section(summaries: Sequence[Summary]) -> str:
     if not has_words(summaries):
         return f"{opening}{verdicts}</section>"
     first = next(summary["utility"]["wer"] for summary in summaries if summary["utility"]["wer"])
+    others = [other["recognizer"] for other in first.get("others", [])]
     rule = (
         f"{first['judged']['rule']}, judged on {', '.join(first['judged']['subsets']) or 'all speech'}."
-        f" Words by {first['recognizer']}, the same for every system."
+        f" Words by {first['recognizer']}, the same for every system"
+        f"{'; also by ' + ', '.join(others) if others else ''}."
         f" Normalization: {first['normalisation']}. Where a transcript was made by machine, the absolute"
         " rate means little; differences between systems do."
     )
@@ -94,11 +110,16 @@ def _by_subset(summaries: Sequence[Summary]) -> str:
         if wer is None:
             continue
         system, judged = escape(summary["system"]), wer["judged"]
+        others = wer.get("others", [])
         for name, rate in wer["subsets"].items():
             kind = [escape(name or "all"), escape(rate["transcripts"])]
-            rows.append([system, *kind, value_cell(rate), _counted(rate), str(rate["reference"])])
-        rows.append([system, "judged", "permuted", number(judged["permuted"]), _counted(judged), ""])
-    header = ("System", "Subset", "Transcripts", "Word errors <small>%</small>", "Utterances", "Words")
+            also = [value_cell(other["subsets"][name]) for other in others]
+            rows.append([system, *kind, value_cell(rate), *also, _counted(rate), str(rate["reference"])])
+        permuted = [number(found["judged"]["permuted"]) for found in (wer, *others)]
+        rows.append([system, "judged", "permuted", *permuted, _counted(judged), ""])
+    header = ["System", "Subset", "Transcripts", "Word errors <small>%</small>"]
+    header += [f"by {escape(kind)} <small>%</small>" for kind in other_recognizers(summaries)]
+    header += ["Utterances", "Words"]
     return html_table("Word errors by subset, with 95 % intervals over speakers", header, rows)
 
 

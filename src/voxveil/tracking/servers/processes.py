@@ -19,8 +19,8 @@ __all__ = ["Daemon", "free_port", "wait_until"]
 def free_port() -> int:
     """Return a TCP port on loopback that no socket uses now.
 
-    The port lies below the range from which Linux, by default, takes the ports of outgoing connections. A port
-    of that range can be taken by any connection before the server listens on it.
+    The port lies below the range from which Linux, by default, takes the ports of outgoing connections. A
+    port of that range can be taken by any connection before the server listens on it.
     """
     for port in random.SystemRandom().sample(range(15_000, 32_000), 200):
         with socket.socket() as probe:

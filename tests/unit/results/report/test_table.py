@@ -62,11 +62,16 @@ def test_warnings_and_undefined_values_are_shown(summaries) -> None:
     assert "anon_dp: scores may be reversed" in table
 
 
-def test_the_headline_is_ecapa_semi_informed(summaries) -> None:
+def test_the_headline_is_the_strongest_semi_informed_attack(summaries) -> None:
     two = copy.deepcopy(summaries[0])
-    other = {**two["attacks"][0], "scenario": "ignorant"}
-    two["attacks"].insert(0, other)
-    assert headline(two)["scenario"] == "semi_informed"
+    weak = two["attacks"][0]
+    other, strong = ({**copy.deepcopy(weak), "scenario": "ignorant"}, copy.deepcopy(weak))
+    other["metrics"]["eer"]["value"] = 0.0
+    strong["metrics"]["eer"]["value"] -= 1.0
+    undefined = copy.deepcopy(weak)
+    undefined["metrics"]["eer"]["value"] = None
+    two["attacks"] = [other, undefined, weak, strong]
+    assert headline(two) is strong
     two["attacks"] = [other]
     assert headline(two)["scenario"] == "ignorant"
 
