@@ -74,5 +74,5 @@ def write_words_bundle(folder: Path, name: str = "words_voice") -> Path:
 
 def use_stubs(monkeypatch: pytest.MonkeyPatch, recognizer: StubRecognizer) -> None:
     """Let every system of words load a recognizer and the voice of tones."""
-    monkeypatch.setattr(WordSource, "recognizer", lambda self: recognizer)
+    monkeypatch.setattr("voxveil.anonymize.systems.open_recognizer", lambda source: recognizer)
     monkeypatch.setattr("voxveil.pretrained.architectures.load", lambda model: ToneVoice())

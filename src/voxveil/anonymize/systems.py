@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxveil.anonymize.bundle import Bundle
-from voxveil.anonymize.word_recognition import SegmentRecognizer, joined_text
+from voxveil.anonymize.word_recognition import SegmentRecognizer, joined_text, open_recognizer
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.audio.streamed import SlidingAudio
 from voxveil.features.extraction import System
@@ -301,7 +301,7 @@ class WordsVoice(SpeechSystem):
         if bundle.words is None:
             raise InputError(f"{bundle.folder}: names no recognizer")
         self._mechanism = bundle.words.mechanism
-        self.recognizer: SegmentRecognizer = bundle.words.recognizer()
+        self.recognizer: SegmentRecognizer = open_recognizer(bundle.words)
         self._voice: SpeechVoice = load(read_model(bundle.part("voice"), "voice"))
 
     def anonymize(self, recording: SpeechInput, rng: np.random.Generator, noise: NoiseSource) -> Anonymized:

@@ -8,6 +8,7 @@ Anon+PC                   identity   identity   yes
 Anon+DP_Pitch             Laplace    identity   (always, if noisy)
 Anon+DP_BN                identity   Laplace    no
 Anon+DP                   Laplace    Laplace    (always, if noisy)
+words voice               recognized words in a ready voice
 original                  passed through, nothing is promised
 mcadams                   signal processing, nothing is promised
 copy synthesis            spoken again as it was, nothing is promised

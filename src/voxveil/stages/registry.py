@@ -155,9 +155,9 @@ STAGES: tuple[StageSpec, ...] = (
             "features/speaker",
             "anonymize/bundle.py",
             "anonymize/word_source.py",
-            "anonymize/word_recognition.py",
-            "pretrained",
-            "audio",
+            "pretrained/folder.py",
+            *_AUDIO_IO,
+            "audio/sphinx.py",
         ),
     ),
     StageSpec(

