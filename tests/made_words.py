@@ -55,12 +55,17 @@ class ToneVoice:
         return SpokenWords(audio.astype(np.float32), tuple(words), spans)
 
 
+def write_voice(folder: Path) -> Path:
+    """Write an imported voice without a network, which :class:`ToneVoice` stands in for; return its folder."""
+    write_text(folder / "model.onnx", "no network")
+    described = PretrainedModel(folder, "hibari", "voice", "Apache-2.0", "made", 16_000, {}, {})
+    write_model(folder, described)
+    return folder
+
+
 def write_words_bundle(folder: Path, name: str = "words_voice") -> Path:
-    """Write the bundle of a system of words, whose voice is a file that nothing reads; return its folder."""
-    voice = folder / "voice"
-    write_text(voice / "model.onnx", "no network")
-    described = PretrainedModel(voice, "hibari", "voice", "Apache-2.0", "made", 16_000, {}, {})
-    write_model(voice, described)
+    """Write the bundle of a system of words, whose voice is a file that nothing reads."""
+    voice = write_voice(folder / "voice")
     write_bundle(
         folder / name,
         name,
