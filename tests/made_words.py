@@ -56,7 +56,7 @@ class ToneVoice:
 
 
 def write_voice(folder: Path) -> Path:
-    """Write an imported voice without a network, which :class:`ToneVoice` stands in for; return its folder."""
+    """Write an imported voice without a network; :class:`ToneVoice` stands in for it. Return its folder."""
     write_text(folder / "model.onnx", "no network")
     described = PretrainedModel(folder, "hibari", "voice", "Apache-2.0", "made", 16_000, {}, {})
     write_model(folder, described)
