@@ -31,6 +31,7 @@ from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.cli.actions import require_least
 from voxveil.config.fields import listed
 from voxveil.corpus.kaldi import write_tables
+from voxveil.privacy.invariants import condition_text
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.register import Register, open_register
@@ -362,7 +363,8 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
         f" 16 kHz mono {file_format.upper()} in {work.folder}"
     )
     for entry in release.entries[:_LISTED]:
-        print(f"  {entry.input}: utterance {_promised(entry.utterance)}, K = {entry.vectors} vectors")
+        vectors = "" if bundle.words is not None else f", K = {entry.vectors} vectors"
+        print(f"  {entry.input}: utterance {_promised(entry.utterance)}{vectors}")
     if len(release.entries) > _LISTED:
         print(f"  ... and {len(release.entries) - _LISTED} more in ledger.json")
     if work.settings.get("names") == "random":
@@ -375,7 +377,10 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
         sensitivity = "" if loss["sensitivity"] is None else f", {norm} sensitivity {loss['sensitivity']}"
         amount = f"zCDP rho {loss['rho']}" if concentrated else f"epsilon {loss['epsilon']}"
         print(f"  {name}: {amount} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
-    print(f"  utterance {bundle.rule.formula}; an epsilon above ln N is no promise among N people")
+    if bundle.words is not None:
+        print(f"  utterance {bundle.rule.formula}; what the words tell is no part of it")
+    else:
+        print(f"  utterance {bundle.rule.formula}; an epsilon above ln N is no promise among N people")
     print(f"  announced as release {release.id} to {release.register}")
     if bundle.corpus.get("synthetic"):
         print(
@@ -388,7 +393,8 @@ def _promised(loss: Loss) -> str:
     if loss.unbounded:
         return "epsilon unbounded (no promise)"
     if loss.rho is None:
-        return f"epsilon {loss.epsilon:g} nat"
+        given = f" {condition_text(loss.invariants)}" if loss.conditional else ""
+        return f"epsilon {loss.epsilon:g} nat{given}"
     return f"zCDP rho {loss.rho:g}, epsilon {approximate(loss.rho):.6g} nat at delta {DELTA:g}"
 
 
