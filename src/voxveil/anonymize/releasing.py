@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.anonymize.bundle import Bundle
 from voxveil.anonymize.recordings import LONG_SAMPLES, Job, Work
 from voxveil.anonymize.subtitles import WRITERS
 from voxveil.audio.files import encode_audio, read_recording
 from voxveil.audio.frames import SAMPLE_RATE
 from voxveil.audio.streamed import Spool, survey
+from voxveil.config.fields import listed
 from voxveil.features.speaker.targets import Source
 from voxveil.privacy import Loss, Release
 from voxveil.runtime.atomic import write_bytes, write_json, write_text
@@ -23,7 +25,14 @@ from voxveil.runtime.errors import InputError, PrivacyError
 if TYPE_CHECKING:
     from voxveil.anonymize.anonymizer import Anonymizer
 
-__all__ = ["JobTargets", "release_whole", "release_windows", "require_known", "write_observations"]
+__all__ = [
+    "JobTargets",
+    "files_beside",
+    "release_whole",
+    "release_windows",
+    "require_known",
+    "write_observations",
+]
 
 Array = NDArray[np.float32]
 
@@ -68,6 +77,25 @@ class JobTargets:
         if self._sources:
             return self._sources[job.speaker]
         return self._anonymizer.source_of(audio, job.sex, str(job.source))
+
+
+def files_beside(bundle: Bundle, text: str) -> tuple[str, ...]:
+    """Return the suffixes of the files with words and times that come with every output.
+
+    Args:
+        bundle: The system.
+        text: Option ``--write``, names by commas.
+
+    Raises:
+        InputError: An unknown name, or a system without words.
+    """
+    wanted = listed(text)
+    for name in wanted:
+        if name not in WRITERS:
+            raise InputError(f"--write: must be a list of {', '.join(WRITERS)}, got {name!r}")
+    if bundle.words is None and wanted:
+        raise InputError(f"--write: {bundle.system} recognizes no words")
+    return tuple(f".{name}" for name in wanted)
 
 
 def release_whole(

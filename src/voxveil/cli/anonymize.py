@@ -21,17 +21,16 @@ from voxveil.anonymize.output_names import RandomNames
 from voxveil.anonymize.recordings import DATA_FOLDER, Job, Work, find_work
 from voxveil.anonymize.releasing import (
     JobTargets,
+    files_beside,
     release_whole,
     release_windows,
     require_known,
     write_observations,
 )
-from voxveil.anonymize.subtitles import WRITERS
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.cli.actions import require_least
-from voxveil.config.fields import listed
 from voxveil.corpus.kaldi import write_tables
-from voxveil.privacy.invariants import condition_text
+from voxveil.privacy.invariants import GIVEN_WORDS, condition_text
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.register import Register, open_register
@@ -172,7 +171,9 @@ def run(args: argparse.Namespace) -> int:
     bundle = read_bundle(locate_model(args.model, args.system))
     bundle = replace(bundle, rule=replace(bundle.rule, window=round(args.window * SAMPLE_RATE / HOP)))
     bundle = bundle.with_words(recognizer=args.recognizer, length=args.pad_to if args.keep_length else None)
-    beside = _beside(args, bundle)
+    beside = files_beside(bundle, args.write)
+    if bundle.words is not None and args.pad_to and not args.keep_length:
+        raise InputError("--pad-to: outputs have the length of their words; it goes with --keep-length")
     names = RandomNames.open(args.destination) if args.names == "random" else None
     work = find_work(
         args.source,
@@ -230,23 +231,6 @@ def run(args: argparse.Namespace) -> int:
         f" {args.threads or os.cpu_count() or 1} at the same time"
     )
     return 0
-
-
-def _beside(args: argparse.Namespace, bundle: Bundle) -> tuple[str, ...]:
-    """Return the suffixes of the files that come with every output.
-
-    Raises:
-        InputError: Options that a system of words does not take, or one that other systems do not have.
-    """
-    wanted = listed(args.write)
-    for name in wanted:
-        if name not in WRITERS:
-            raise InputError(f"--write: must be a list of {', '.join(WRITERS)}, got {name!r}")
-    if bundle.words is None and wanted:
-        raise InputError(f"--write: {bundle.system} recognizes no words")
-    if bundle.words is not None and args.pad_to and not args.keep_length:
-        raise InputError("--pad-to: outputs have the length of their words; it goes with --keep-length")
-    return tuple(f".{name}" for name in wanted)
 
 
 def _write_tables(args: argparse.Namespace, work: Work) -> None:
@@ -318,11 +302,8 @@ def _release(
 ) -> int:
     """Write every output, with the files ``beside`` it, and return the number of clipped samples."""
     words = anonymizer.bundle.words is not None
-    progress = (
-        Progress("anonymize", len(work.jobs), "recording")
-        if words
-        else Progress("anonymize", math.ceil(_seconds(work)), "second")
-    )
+    total = (len(work.jobs), "recording") if words else (math.ceil(_seconds(work)), "second")
+    progress = Progress("anonymize", *total)
     counter, lock = Counter[str](), threading.Lock()
 
     def report_samples(samples: int, recordings: int = 0) -> None:
@@ -376,11 +357,13 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
         norm = "L2" if concentrated else "L1"
         sensitivity = "" if loss["sensitivity"] is None else f", {norm} sensitivity {loss['sensitivity']}"
         amount = f"zCDP rho {loss['rho']}" if concentrated else f"epsilon {loss['epsilon']}"
-        print(f"  {name}: {amount} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
+        given = condition_text(loss["invariants"])
+        amount += f" per {loss['unit']}{f' {given}' if given else ''}"
+        print(f"  {name}: {amount} ({loss['mechanism']}{sensitivity})")
+    limit = "an epsilon above ln N is no promise among N people"
     if bundle.words is not None:
-        print(f"  utterance {bundle.rule.formula}; what the words tell is no part of it")
-    else:
-        print(f"  utterance {bundle.rule.formula}; an epsilon above ln N is no promise among N people")
+        limit = "what the words tell is no part of it"
+    print(f"  utterance {bundle.rule.formula}; {limit}")
     print(f"  announced as release {release.id} to {release.register}")
     if bundle.corpus.get("synthetic"):
         print(
@@ -392,10 +375,10 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
 def _promised(loss: Loss) -> str:
     if loss.unbounded:
         return "epsilon unbounded (no promise)"
+    given = f" {GIVEN_WORDS}" if loss.conditional else ""
     if loss.rho is None:
-        given = f" {condition_text(loss.invariants)}" if loss.conditional else ""
         return f"epsilon {loss.epsilon:g} nat{given}"
-    return f"zCDP rho {loss.rho:g}, epsilon {approximate(loss.rho):.6g} nat at delta {DELTA:g}"
+    return f"zCDP rho {loss.rho:g}, epsilon {approximate(loss.rho):.6g} nat at delta {DELTA:g}{given}"
 
 
 def _count(work: Work) -> int:

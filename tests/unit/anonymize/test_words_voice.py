@@ -140,7 +140,7 @@ def test_the_loss_is_zero_given_the_words(
     write_input(tmp_path / "in", CASES[0])
     assert main(["anonymize", "in", "out", "--model", str(bundle)]) == 0
     said = capsys.readouterr().out
-    assert "real-time" not in said and "epsilon 0 nat given recognized_words@" in said
+    assert "real-time" not in said and "epsilon 0 nat given the recognized words" in said
     (release,) = read_ledgers(tmp_path / "out.private")
     assert not list((tmp_path / "out").glob("*.json"))
     digest = read_json(bundle / "bundle.json")["words"]["digest"]
