@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -87,9 +88,10 @@ def open_recognizer(source: WordSource) -> SegmentRecognizer:
 
 
 def speech_pieces(audio: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """Return first and last sample (exclusive) of each piece of a recording with speech, at most 28 s each.
+    """Return first and last sample (exclusive) of each piece of a recording with speech, at most 29.5 s each.
 
-    A piece goes from speech to speech, with the pauses between; it ends at a pause where there is one.
+    A piece goes from speech to speech, with the pauses between; it ends at a pause where there is one. Up to a
+    second of the pauses around it belongs to it: Whisper misses words where a clip begins with one.
     """
     vad = optional_module("faster_whisper.vad", "judges", "faster-whisper")
     options = vad.VadOptions(
@@ -107,7 +109,12 @@ def speech_pieces(audio: NDArray[np.float32]) -> list[tuple[int, int]]:
             pieces[-1] = (pieces[-1][0], stop)
         else:
             pieces.append((start, stop))
-    return pieces
+    context = round(SEGMENTATION["context_s"] * SAMPLE_RATE)
+    edges = [0, *((a[1] + b[0]) // 2 for a, b in pairwise(pieces)), len(audio)]
+    return [
+        (max(before, start - context), min(after, stop + context))
+        for (start, stop), (before, after) in zip(pieces, pairwise(edges), strict=bool(pieces))
+    ]
 
 
 class WhisperSegments:

@@ -34,14 +34,15 @@ __all__ = [
 POCKETSPHINX = "pocketsphinx"
 _WHISPER = "faster_whisper"
 #: Silero's voice activity detector: thresholds of its documentation, times in ms, and the longest piece in
-#: seconds, which with its padding stays below the 30 s that Whisper reads at once.
+#: seconds, which with a second of what lies around it stays below the 30 s that Whisper reads at once.
 SEGMENTATION: dict[str, Any] = {
     "detector": "silero v6",
     "threshold": 0.5,
     "min_speech_ms": 250,
     "min_silence_ms": 500,
     "pad_ms": 300,
-    "longest_s": 28.0,
+    "longest_s": 27.5,
+    "context_s": 1.0,
 }
 WHISPER_DECODING: dict[str, Any] = {
     "beam_size": 5,
