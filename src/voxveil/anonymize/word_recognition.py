@@ -90,8 +90,8 @@ def open_recognizer(source: WordSource) -> SegmentRecognizer:
 def speech_pieces(audio: NDArray[np.float32]) -> list[tuple[int, int]]:
     """Return first and last sample (exclusive) of each piece of a recording with speech, at most 29.5 s each.
 
-    A piece goes from speech to speech, with the pauses between; it ends at a pause where there is one. Up to a
-    second of the pauses around it belongs to it: Whisper misses words where a clip begins with one.
+    A piece goes from speech to speech, with the pauses between; it ends at a pause where there is one. Up to
+    a second of the pauses around it belongs to it: Whisper misses words where a clip begins with one.
     """
     vad = optional_module("faster_whisper.vad", "judges", "faster-whisper")
     options = vad.VadOptions(
@@ -145,7 +145,8 @@ class WhisperSegments:
                 without_timestamps=rule["without_timestamps"],
                 suppress_tokens=[-1, *self._suppressed],
                 no_speech_threshold=rule["no_speech_above"],
-                log_prob_threshold=rule["log_probability_below"],
+                # However likely its words are: on music Whisper is sure of some.
+                log_prob_threshold=None,
                 compression_ratio_threshold=rule["compression_above"],
             ):
                 if part.compression_ratio > rule["compression_above"]:

@@ -52,7 +52,6 @@ WHISPER_DECODING: dict[str, Any] = {
     "compute_type": "int8",
     "suppressed_characters": "0123456789$%&+=@#\u00a3\u20ac\u00b0",
     "no_speech_above": 0.6,
-    "log_probability_below": -1.0,
     "compression_above": 2.4,
 }
 SPHINX_DECODING: dict[str, Any] = {"model": "en-us of the package", "settings": "defaults of the package"}
