@@ -7,30 +7,34 @@ recognizer, and f(x) the string of recording x, where there is one. The release 
 * a draw from pi otherwise: also when recognition failed, a word is outside the vocabulary, or the string is
   too long.
 
-**Theorem.** For any two recordings P(M(x) = y) <= e^epsilon P(M(x') = y) for every string y, with
-epsilon = ln(1 + (1 - alpha) / (alpha pi_min)) and pi_min <= 1. No function of the recording, not even its length,
+**Theorem.** For any two recordings P(M(x) = y) <= e^epsilon P(M(x') = y) for every string y, with epsilon =
+ln(1 + (1 - alpha) / (alpha pi_min)) and pi_min <= 1. No function of the recording, not even its length,
 need be equal.
 
-**Proof.** Let y be a string with pi(y) > 0; no other is ever released, since a kept string has pi >= pi_min > 0.
+**Proof.** Let y be a string with pi(y) > 0; no other is ever released, since a kept string has pi >= pi_min
+> 0.
 
-1. pi(y) >= pi_min. P(M(x) = y) is alpha pi(y) + 1 - alpha if f(x) = y, alpha pi(y) if another string is kept with
-   probability 1 - alpha, and pi(y) if everything is drawn. The first is the largest and the second the smallest of
-   these, and their ratio is 1 + (1 - alpha) / (alpha pi(y)) <= 1 + (1 - alpha) / (alpha pi_min) = e^epsilon.
+1. pi(y) >= pi_min. P(M(x) = y) is alpha pi(y) + 1 - alpha if f(x) = y, alpha pi(y) if another string is
+   kept with probability 1 - alpha, and pi(y) if everything is drawn. The first is the largest and the
+   second the smallest of these, and their ratio is 1 + (1 - alpha) / (alpha pi(y)) <= 1 + (1 - alpha) /
+   (alpha pi_min) = e^epsilon.
 2. pi(y) < pi_min. y is never kept, so P(M(x) = y) is alpha pi(y) or pi(y), a ratio of at most 1 / alpha. As
    pi_min <= 1, e^epsilon >= 1 + (1 - alpha) / alpha = 1 / alpha.
 
-Epsilon is attained where a string has pi(y) = pi_min and two recordings have f(x) = y and f(x') another kept string.
+Epsilon is attained where a string has pi(y) = pi_min and two recordings have f(x) = y and f(x') another
+kept string.
 
-*Chunks.* A recording that is padded to a multiple of q seconds is cut into m chunks of q seconds each. m is a
-function of the padded length, which is the invariant ``length@q``. Every chunk releases one string, maybe an empty
-one, and pi of a chunk may be conditioned on the strings of earlier chunks that were *released*. Given those, each
-chunk is epsilon-DP by the theorem, so all of them are m epsilon-DP by adaptive composition. Cuts at pauses, or by
-what the words cost, would tell the number of chunks with certainty.
+*Chunks.* A recording that is padded to a multiple of q seconds is cut into m chunks of q seconds each. m is
+a function of the padded length, which is the invariant ``length@q``. Every chunk releases one string, maybe
+an empty one, and pi of a chunk may be conditioned on the strings of earlier chunks that were *released*.
+Given those, each chunk is epsilon-DP by the theorem, so all of them are m epsilon-DP by adaptive
+composition. Cuts at pauses, or by what the words cost, would tell the number of chunks with certainty.
 
-*Exactness.* alpha is rounded up to a multiple of 2^-64, which lowers the ratio, and one 64-bit word decides. pi is an
-integer over a power of two, and the comparison with pi_min is one of fractions. pi_min is computed from epsilon and
-alpha with 60 digits and rounded up. So the epsilon spent is at most the epsilon claimed. A draw is made in any case
-and selected afterwards: the randomness that is used up depends on the drawn string alone.
+*Exactness.* alpha is rounded up to a multiple of 2^-64, which lowers the ratio, and one 64-bit word
+decides. pi is an integer over a power of two, and the comparison with pi_min is one of fractions. pi_min is
+computed from epsilon and alpha with 60 digits and rounded up. So the epsilon spent is at most the epsilon
+claimed. A draw is made in any case and selected afterwards: the randomness that is used up depends on the
+drawn string alone.
 """
 
 from __future__ import annotations
@@ -59,8 +63,8 @@ _WORDS = 2**64
 #: Above this epsilon a string, pi_min has thousands of digits; no useful model has strings as rare as that.
 _LARGEST_EPSILON = 10_000.0
 _SHORT = (
-    "resampled_words: epsilon must be at least ln(1 / alpha) = {least:.3g} for alpha {alpha:g}, got {epsilon:g};"
-    " below that no string could be kept"
+    "resampled_words: epsilon must be at least ln(1 / alpha) = {least:.3g} for alpha {alpha:g},"
+    " got {epsilon:g}; below that no string could be kept"
 )
 
 
@@ -109,7 +113,7 @@ class ResampledWords:
 
     @property
     def invariants(self) -> frozenset[str]:
-        """None for one string; the padded length, of which the number of strings is a function, for chunks."""
+        """None for one string; for chunks the padded length, which sets their number."""
         return frozenset({length_invariant(self.chunk)} if self.chunk else ())
 
     def chunks(self, seconds: float) -> int:
@@ -167,10 +171,8 @@ class ResampledWords:
     def perturb(self, strings: Sequence[Words | None], noise: NoiseSource) -> tuple[Words, ...]:
         """Return the strings of the chunks of one recording, as :meth:`release` does."""
         if not strings or (not self.chunk and len(strings) != 1):
-            raise PrivacyError(
-                f"{self.name}: {'at least one chunk' if self.chunk else 'one string'} of a recording is released,"
-                f" got {len(strings)}"
-            )
+            wanted = "at least one chunk" if self.chunk else "one string"
+            raise PrivacyError(f"{self.name}: {wanted} of a recording is released, got {len(strings)}")
         if not self.conditioned:
             return tuple(self.randomize(strings, noise))
         released: list[Words] = []
@@ -252,7 +254,7 @@ def likeliest(
         language: pi.
 
     Returns:
-        The likeliest, the cheapest of equally likely ones; the best candidate where none is in the vocabulary.
+        The likeliest, of equals the cheapest; the best candidate where none is in the vocabulary.
     """
     if not candidates:
         return None

@@ -6,13 +6,14 @@ a history h has the probability
     pi(w | h) = (weight(h, w) + rest(h) pi(w | h without its oldest word)) / 2^48,
     rest(h) = 2^48 - sum over w of weight(h, w),
 
-with rest(h) = 2^48 for a history without weights; the weights of the empty history sum to 2^48. A draw takes
-one masked 64-bit word for each level that it visits, so its distribution is this one exactly. The
-end-of-string symbol is drawn like a word. A string ends at ``longest`` words at the latest, and the first draw
-of a string yields the empty string with a further probability of ``empty`` / 2^48.
+with rest(h) = 2^48 for a history without weights; the weights of the empty history sum to 2^48. A draw
+takes one masked 64-bit word for each level that it visits, so its distribution is this one exactly. The
+end-of-string symbol is drawn like a word. A string ends at ``longest`` words at the latest, and the first
+draw of a string yields the empty string with a further probability of ``empty`` / 2^48.
 
-Every probability is an integer over a power of two and is returned as a fraction without rounding. Weights are
-public and depend on no recording: :mod:`voxveil.utility.language.integer_weights` makes them of public text.
+Every probability is an integer over a power of two and is returned as a fraction without rounding. Weights
+are public and depend on no recording: :mod:`voxveil.utility.language.integer_weights` makes them of public
+text.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class WordLanguage:
             raise InputError("language: its words must be sorted, different, and at least one")
         if self.longest < 1 or not 0 <= self.empty <= TOTAL:
             raise InputError(
-                f"language: longest must be at least 1 and empty 0 to 2^48, got {self.longest} and {self.empty}"
+                f"language: longest must be at least 1 and empty 0 to 2^48, got {self.longest}, {self.empty}"
             )
         if not 1 <= len(self.levels) <= 3 or (size + 2) ** (len(self.levels) - 1) >= 2**63:
             raise InputError(f"language: orders 1 to 3 are known, got {len(self.levels)} of {size} words")
@@ -165,7 +166,7 @@ class WordLanguage:
         return found.hexdigest()[:16]
 
     def encode(self, words: Sequence[str]) -> tuple[int, ...] | None:
-        """Return the identifiers of a string; None where it is too long or a word is not in the vocabulary."""
+        """Return the identifiers of a string; None where it is too long or a word is not known."""
         known = self.ids
         if len(words) > self.longest or any(word not in known for word in words):
             return None
@@ -239,7 +240,7 @@ class WordLanguage:
         parts, lengths = self._parts(strings, before)
         columns = [(weights.tolist(), rests.tolist()) for weights, rests in parts]
         result, step = [], 0
-        for string, length in zip(strings, lengths, strict=True):
+        for string, length in zip(strings, lengths.tolist(), strict=True):
             numerator = TOTAL - self.empty
             for index in range(step, step + length):
                 value = 0
