@@ -81,6 +81,7 @@ def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
     )
     from voxveil.privacy.audit.gaussian_audit import audit_sphere
     from voxveil.privacy.audit.mechanism_audit import audit_cube, audit_simplex
+    from voxveil.privacy.audit.resampled_audit import audit_resampled, small_mechanism
     from voxveil.privacy.audit.response_audit import audit_response, audit_subset
     from voxveil.privacy.codes import LARGEST_EPSILON
 
@@ -91,7 +92,14 @@ def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
     rhos = args.rho or (() if args.epsilon else (0.1, 1.0))
     small = [claim for claim in given if claim <= LARGEST_EPSILON]
     claims = (
-        {"response": small, "subset": small, "content": given, "pitch": given, "gaussian": rhos}
+        {
+            "response": small,
+            "subset": small,
+            "words": small,
+            "content": given,
+            "pitch": given,
+            "gaussian": rhos,
+        }
         if args.params is None
         else _claims(args.params)
     )
@@ -99,6 +107,7 @@ def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
     audits: dict[str, Callable[[float], list[Finding]]] = {
         "response": lambda claim: audit_response(RandomizedResponse(claim), claim, releases=count),
         "subset": lambda claim: audit_subset(SubsetSelection(claim), claim, releases=count),
+        "words": lambda claim: audit_resampled(small_mechanism(claim), claim, releases=count),
         "content": lambda claim: audit_simplex(LaplaceSimplex(claim), claim, releases=count),
         "pitch": lambda claim: audit_cube(LaplaceCube(claim), claim, releases=count),
         "gaussian": lambda claim: audit_sphere(GaussianSphere(claim), claim, releases=count),
@@ -106,7 +115,7 @@ def _mechanisms(args: argparse.Namespace) -> list[dict[str, Any]]:
     return [
         _printed(finding.to_json())
         for kind, audit in audits.items()
-        for claim in claims[kind]
+        for claim in claims.get(kind, ())
         for finding in audit(claim)
     ]
 

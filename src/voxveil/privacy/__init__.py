@@ -22,6 +22,7 @@ from voxveil.privacy.noise import NoiseSource, PublicNoise, SystemNoise
 from voxveil.privacy.record import Entry, Release
 from voxveil.privacy.register import Register, open_register
 from voxveil.privacy.released import Released, require_released
+from voxveil.privacy.resampled import ResampledWords
 from voxveil.privacy.response import RandomizedResponse
 from voxveil.privacy.sphere import GaussianSphere
 from voxveil.privacy.subset import SubsetSelection
@@ -49,6 +50,7 @@ __all__ = [
     "Register",
     "Release",
     "Released",
+    "ResampledWords",
     "SubsetSelection",
     "SystemNoise",
     "Words",

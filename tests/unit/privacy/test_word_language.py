@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -84,10 +85,8 @@ class Literal:
                 if share < sum(row.values()):
                     break
                 suffix = suffix[1:]
-            for word, weight in row.items():
-                share -= weight
-                if share < 0:
-                    break
+            sums = itertools.accumulate(row.values())
+            word = next(word for word, upper in zip(row, sums, strict=True) if share < upper)
             if word == END:
                 break
             string, history = (*string, word), (*history, word)[1:] if history else ()
@@ -183,12 +182,8 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_language(path)
     write_language(path, made_language(3, ("a", "b"), 2))
-    names = [
-        "words",
-        "digest",
-        "limits",
-        *(f"{n}{k}" for n in ("keys", "starts", "successors", "weights") for k in "01"),
-    ]
+    parts = ("keys", "starts", "successors", "weights")
+    names = ["words", "digest", "limits", *(f"{part}{level}" for part in parts for level in (0, 1))]
     arrays = read_arrays(path, names)
     changes = {
         "limits": arrays["limits"] + [1, 0, 0],
