@@ -103,7 +103,7 @@ def test_rounding_is_to_the_safe_side(epsilon: float, alpha: float) -> None:
 def test_many_releases_have_the_law(words: Words | None) -> None:
     language = made_language(11, ("a", "b"), 3, 2, TOTAL // 5)
     mechanism = ResampledWords(language, 4.0, 0.4)
-    law, count = literal_law(words, mechanism), 30_000
+    law, count = literal_law(words, mechanism), 50_000
     released = mechanism.randomize([words] * count, PublicNoise(4, str(words)))
     found = Counter(one.sequence for one in released)
     likely = [string for string in law if law[string] > 0]
