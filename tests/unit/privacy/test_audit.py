@@ -168,8 +168,8 @@ def test_the_command_prints_and_writes_its_findings(
     out = tmp_path / "audit.json"
     assert main(["audit", "mechanisms", "--epsilon", "1", "--releases", "4000", "--json", str(out)]) == 0
     findings = json.loads(out.read_text())["findings"]
-    assert [finding["verdict"] for finding in findings] == ["consistent"] * 11
-    assert capsys.readouterr().out.count("consistent") == 11
+    assert [finding["verdict"] for finding in findings] == ["consistent"] * 13
+    assert capsys.readouterr().out.count("consistent") == 13
 
 
 def test_the_command_audits_the_variants_of_a_params_file(

@@ -26,8 +26,8 @@ _LAW_DRAWS = 200_000
 def small_mechanism(epsilon: float) -> ResampledWords:
     """Return the mechanism with this epsilon on a language of four words and the empty string.
 
-    Two strings have probability 1/4 and a little more, the others less. Alpha is chosen so that pi_min is 1/4,
-    hence epsilon is attained by those two.
+    Two strings have probability 1/4 and a little more, the others less. Alpha is chosen so that pi_min
+    is 1/4, hence epsilon is attained by those two.
 
     Args:
         epsilon: Above 0.
