@@ -1,14 +1,14 @@
 """Back-off n-gram models as distributions with integer weights, from public text.
 
-A back-off model gives p(w | h) to some successors of a history and b(h) p(w | shorter h) to the others. As a
-mixture the history has weights a(h, w) for some and a rest r(h) for a draw by the shorter history:
+A back-off model gives p(w | h) to some successors of a history and b(h) p(w | shorter h) to the others. As
+a mixture the history has weights a(h, w) for some and a rest r(h) for a draw by the shorter history:
 
     q(w | h) = a(h, w) + r(h) p(w | shorter h),   a(h, w) = max(p(w | h) - r(h) p(w | shorter h), 0).
 
-The r(h) in [0, 1] at which a and r sum to 1 is unique up to where it makes no difference: the sum does not fall
-as r rises, is at most 1 at r = 0 and at least 1 at r = 1. Where no maximum is taken, r = b and q = p. Weights are
-then cut to multiples of 2^-48, and what is cut goes to the rest. The result *is* the distribution: nothing that
-is proven of it depends on how near it is to the model.
+The r(h) in [0, 1] at which a and r sum to 1 is unique up to where it makes no difference: the sum does not
+fall as r rises, is at most 1 at r = 0 and at least 1 at r = 1. Where no maximum is taken, r = b and q = p.
+Weights are then cut to multiples of 2^-48, and what is cut goes to the rest. The result *is* the
+distribution: nothing that is proven of it depends on how near it is to the model.
 """
 
 from __future__ import annotations
