@@ -26,7 +26,7 @@ def model_probability(model: NGramModel, words: tuple[str, ...], longest: int) -
     history, total = [index[BEGIN]] * 2, 0.0
     for word in (*words, END)[:longest]:
         # Two sentence starts in a row are no history of the model.
-        grams = [number for number in (*history, index[word])][-model.order :]
+        grams = [*history, index[word]][-model.order :]
         while len(grams) > 2 and grams[:2] == [index[BEGIN]] * 2:
             grams = grams[1:]
         total += float(model.log_prob(np.array([grams]))[0])

@@ -29,10 +29,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from voxveil.runtime.errors import InputError
 
@@ -152,47 +153,38 @@ def log_neighbours(longest: int, vocabulary: int) -> Floats:
 
     Args:
         longest: Largest m, at least 1.
-        vocabulary: V, at least 1.
+        vocabulary: V, at least 2.
     """
-    size = longest + 1
-    other = math.log(vocabulary - 1) if vocabulary > 1 else -math.inf
-    steps = np.arange(size)
-    powers = np.where(steps > 0, steps * other if vocabulary > 1 else -math.inf, 0.0)
-    # inserted[m, i]: ln of the strings of m words that contain a given one of m - i.
-    inserted = np.full((size, size), -np.inf)
+    other, size = math.log(vocabulary - 1), longest + 1
+    result = np.empty((size, size))
     for m in range(size):
-        terms = _log_choose(m, steps[: m + 1]) + powers[: m + 1]
-        inserted[m, : m + 1] = np.logaddexp.accumulate(terms)
-    result = np.full((size, size), -np.inf)
-    for m in range(size):
-        whole = m * math.log(vocabulary)
-        for n in range(m + longest + 1):
-            exact = _scripts(n, m, longest, powers, inserted)
-            # Scripts of at most D edits, by D.
-            result[:, m] = np.maximum(result[:, m], np.logaddexp.accumulate(exact))
-        result[:, m] = np.minimum(result[:, m], whole)
+        result[:, m] = m * math.log(vocabulary)
+        if not m:
+            continue
+        deletions, insertions, substitutions = np.indices((m, m, m)).reshape(3, -1)
+        edits = deletions + insertions + substitutions
+        # From m edits on every string of m words is near the empty one.
+        kept = edits < m
+        deletions, insertions, substitutions, edits = (
+            part[kept] for part in (deletions, insertions, substitutions, edits)
+        )
+        steps = np.arange(m)
+        inserted = np.logaddexp.accumulate(_log_choose(m, steps) + steps * other)
+        # In units of (V - 1)^(number of edits) no term is too large for a number.
+        ways = np.exp(
+            _log_choose(m - insertions + deletions, deletions)
+            + _log_choose(m - insertions, substitutions)
+            + inserted[insertions]
+            - (insertions + deletions) * other
+        )
+        cells = (m - insertions + deletions) * m + edits
+        by_words = np.bincount(cells, ways, minlength=2 * m * m).reshape(-1, m)
+        with np.errstate(divide="ignore"):
+            logs = np.logaddexp.accumulate(np.log(by_words) + steps * other, axis=1)
+        # Terms that vanish in double precision, and its rounding, are far below a part in 10^9.
+        result[:m, m] = np.minimum(logs.max(axis=0) + 1e-9, result[:m, m])
     return result
 
 
-def _scripts(n: int, m: int, longest: int, powers: Floats, inserted: Floats) -> Floats:
-    """Return ln of the number of scripts from n to m words, by their edits 0 to ``longest``."""
-    totals: list[list[float]] = [[] for _ in range(longest + 1)]
-    for deletions in range(max(0, n - m), n + 1):
-        insertions = m - n + deletions
-        most = longest - deletions - insertions
-        if most < 0 or insertions > m:
-            break
-        substitutions = np.arange(min(most, n - deletions) + 1)
-        ways = (
-            _log_choose(n, np.array([deletions]))
-            + _log_choose(n - deletions, substitutions)
-            + powers[substitutions]
-            + inserted[m, insertions]
-        )
-        for count, way in zip(substitutions.tolist(), ways.tolist(), strict=True):
-            totals[deletions + insertions + count].append(way)
-    return np.array([logsumexp(ways) if ways else -np.inf for ways in totals])
-
-
-def _log_choose(n: int, k: Ids) -> Floats:
+def _log_choose(n: Any, k: Ids) -> Floats:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

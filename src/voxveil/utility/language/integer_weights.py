@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from voxveil.privacy.word_language import TOTAL, Level, WordLanguage
+from voxveil.privacy.word_language import END, TOTAL, Level, WordLanguage
 from voxveil.privacy.words import Words
 from voxveil.runtime.errors import InputError
 from voxveil.utility.language import ngrams
@@ -81,10 +81,8 @@ def with_integer_weights(model: NGramModel, *, longest: int, empty: int = 0) -> 
         empty: Weight of 2^48 of the empty string at the first draw.
     """
     words = tuple(sorted(set(model.words) - {ngrams.BEGIN, ngrams.END}))
-    number = {word: index for index, word in enumerate(words, 1)} | {
-        ngrams.END: 0,
-        ngrams.BEGIN: len(words) + 1,
-    }
+    number = {word: index for index, word in enumerate(words, 1)}
+    number |= {ngrams.END: END, ngrams.BEGIN: len(words) + 1}
     ids = np.array([number[word] for word in model.words], np.int64)
     levels = [_first(model, ids, len(words))]
     for length in range(1, model.order):
