@@ -1,27 +1,28 @@
 """Floor of word errors under any locally private mechanism: what no mechanism of a given epsilon can beat.
 
 **Theorem.** Let sentences have the distribution p, let recording x(y) be of sentence y, and let M be
-epsilon-locally-private for these recordings. Whoever reads the output, P(the right sentence) is at most the p-mass
-of the e^epsilon likeliest sentences, and P(at most D word edits from it) at most the p-mass of the e^epsilon N_D
-likeliest, N_D the largest number of sentences within D edits of any string.
+epsilon-locally-private for these recordings. Whoever reads the output, P(the right sentence) is at most the
+p-mass of the e^epsilon likeliest sentences, and P(at most D word edits from it) at most the p-mass of the
+e^epsilon N_D likeliest, N_D the largest number of sentences within D edits of any string.
 
-**Proof.** What is read is post-processing, so let M give a string. Let q be the distribution of M(x0) for any
-fixed recording x0, and B(y) the strings within D edits of y. Then a(y) = P(M(x(y)) in B(y)) is at most 1 and at
-most e^epsilon q(B(y)), and sum_y q(B(y)) = sum_z q(z) |{y: z in B(y)}| <= N_D. So sum_y a(y) <= e^epsilon N_D, and
-sum_y p(y) a(y) is largest where a is 1 on the likeliest sentences.
+**Proof.** What is read is post-processing, so let M give a string. Let q be the distribution of M(x0) for
+any fixed recording x0, and B(y) the strings within D edits of y. Then a(y) = P(M(x(y)) in B(y)) is at most
+1 and at most e^epsilon q(B(y)), and sum_y q(B(y)) = sum_z q(z) |{y: z in B(y)}| <= N_D. So sum_y a(y) <=
+e^epsilon N_D, and sum_y p(y) a(y) is largest where a is 1 on the likeliest sentences.
 
-**By length.** With weights w(y) > 0, sum_y w(y) a(y) <= e^epsilon W, W the largest sum of w over the sentences
-within D edits of a string. Here w(y) = 1 / N_D(m), N_D(m) the largest number of sentences of m words within D
-edits, m the words of y. A string reaches 2 D + 1 lengths at most, so W <= 2 D + 1. A short sentence is then not
-charged with the neighbours of the longest.
+**By length.** With weights w(y) > 0, sum_y w(y) a(y) <= e^epsilon W, W the largest sum of w over the
+sentences within D edits of a string. Here w(y) = 1 / N_D(m), N_D(m) the largest number of sentences of m
+words within D edits, m the words of y. A string reaches 2 D + 1 lengths at most, so W <= 2 D + 1. A short
+sentence is then not charged with the neighbours of the longest.
 
 **From draws.** For every t > 0, by duality,
 
     sum_y p(y) a(y) <= t e^epsilon W + E max(0, 1 - t w(Y) / p(Y)),   Y drawn from p.
 
-The expectation is of a function of p(Y) / w(Y) that rises from 0 to 1, so it is at most its mean over n independent
-draws plus sqrt(ln(1 / delta) / (2 n)), for all t at once, with probability 1 - delta (Dvoretzky, Kiefer and
-Wolfowitz 1956; Massart 1990). The number of sentences that are likelier than t need not be known.
+The expectation is of a function of p(Y) / w(Y) that rises from 0 to 1, so it is at most its mean over n
+independent draws plus sqrt(ln(1 / delta) / (2 n)), for all t at once, with probability 1 - delta
+(Dvoretzky, Kiefer and Wolfowitz 1956; Massart 1990). The number of sentences that are likelier than t need
+not be known.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def floor_of(
         epsilons: At least 0, of a whole sentence.
         vocabulary: Number of words that sentences consist of.
         longest: Words of the longest sentence.
-        confidence: That all of the floor holds, above 0 and below 1, for sentences drawn from ``log_p``; 0 for
-            an estimate without any allowance.
+        confidence: That all of the floor holds, above 0 and below 1, for sentences drawn from ``log_p``; 0
+            for an estimate without any allowance.
 
     Raises:
         InputError: No sentence, or no word in any.
@@ -147,9 +148,10 @@ def log_neighbours(longest: int, vocabulary: int) -> Floats:
     """Return ln N_D(m): (D, m) for D and m from 0 to ``longest``.
 
     N_D(m) is at least the largest number of strings of m words within D edits of any string z. Such a string
-    arises from z of n words by d deletions, s substitutions and i insertions, d + s + i <= D and n - d + i = m:
-    C(n, d) C(n - d, s) (V - 1)^s ways before the insertions, after which a string of m words that contains a
-    given one of m - i words as a subsequence is one of sum_(j <= i) C(m, j) (V - 1)^j. At most V^m exist.
+    arises from z of n words by d deletions, s substitutions and i insertions, d + s + i <= D and
+    n - d + i = m: C(n, d) C(n - d, s) (V - 1)^s ways before the insertions, after which a string of m words
+    that contains a given one of m - i words as a subsequence is one of sum_(j <= i) C(m, j) (V - 1)^j. At most
+    V^m exist.
 
     Args:
         longest: Largest m, at least 1.

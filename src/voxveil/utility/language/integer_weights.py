@@ -34,7 +34,7 @@ _HALVINGS = 50
 
 
 def lexical_sentences(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the words of public texts in the normal form of released words; texts without any are left out."""
+    """Return the words of public texts in the normal form of released words; empty texts go."""
     found = (Words.of(text).sequence for text in texts)
     return tuple(words for words in found if words)
 
