@@ -33,6 +33,8 @@ class ExpectedErrors:
         keepable: Share of the utterances whose recognized words may be kept, in %.
         exact: Expected share of the utterances whose words are all right, in %.
         errors: Expected word errors in % of the words of the references.
+        bounded: The same with the edits of an utterance counted up to the number of its words: what is
+            inserted by a draw longer than the reference does not count.
     """
 
     epsilon: float
@@ -40,6 +42,7 @@ class ExpectedErrors:
     keepable: float
     exact: float
     errors: float
+    bounded: float
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by name."""
@@ -67,8 +70,8 @@ def expected_errors(
         noise: Where the draws come from.
         alpha: Above 0, below 1.
         draws: Draws from pi for each utterance, at least 1.
-        further: Errors of the recognizer in % of the words, added to those of ``recognized`` where it is kept.
-            For an assumed recognizer: pass the references as ``recognized``.
+        further: Errors of the recognizer in % of the words, added to those of ``recognized`` where it is
+            kept. For an assumed recognizer pass the references as ``recognized``.
 
     Raises:
         InputError: No reference has any word, or the numbers of utterances differ.
@@ -80,16 +83,17 @@ def expected_errors(
             f" {len(recognized)}), and at least one draw ({draws})"
         )
     drawn = [language.decode(string) for string in language.draw(len(references) * draws, noise.words)]
-    random, lucky, kept, right = [], [], [], []
+    random, kept, near, right = [], [], [], []
     for index, (reference, found) in enumerate(zip(references, recognized, strict=True)):
         edits = [
             count_edits(reference.sequence, string).errors
             for string in drawn[index * draws : (index + 1) * draws]
         ]
-        random.append(sum(edits) / draws)
-        lucky.append(edits.count(0) / draws)
+        short = sum(min(edit, len(reference)) for edit in edits)
+        random.append((sum(edits) / draws, short / draws, edits.count(0) / draws))
         own = count_edits(reference.sequence, found.sequence).errors if found is not None else 0
         kept.append(own + further / 100.0 * len(reference))
+        near.append(min(kept[-1], float(len(reference))))
         right.append(float(own == 0))
     codes = [None if found is None else language.encode(found.sequence) for found in recognized]
     known = [code for code in codes if code is not None]
@@ -100,9 +104,14 @@ def expected_errors(
         mechanism = ResampledWords(language, epsilon, alpha)
         keep = [chance is not None and chance >= mechanism.least for chance in pi]
         shares = [(1.0 - alpha) * chosen for chosen in keep]
-        rows = list(zip(shares, kept, random, right, lucky, strict=True))
-        errors = sum(share * own + (1.0 - share) * other for share, own, other, _, _ in rows)
-        exact = sum(share * own + (1.0 - share) * other for share, _, _, own, other in rows)
+        kinds = zip(*random, strict=True)
+        errors, bounded, exact = (
+            sum(
+                share * own + (1.0 - share) * other
+                for share, own, other in zip(shares, values, others, strict=True)
+            )
+            for values, others in zip((kept, near, right), kinds, strict=True)
+        )
         result.append(
             ExpectedErrors(
                 epsilon,
@@ -110,6 +119,7 @@ def expected_errors(
                 100.0 * sum(keep) / len(keep),
                 100.0 * exact / len(keep),
                 100.0 * errors / words,
+                100.0 * bounded / words,
             )
         )
     return result

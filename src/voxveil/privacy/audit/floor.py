@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ class Floor:
     def kind(self) -> str:
         """``theorem`` for sentences drawn from the language, ``estimate`` for real text."""
         return "theorem" if self.confidence else "estimate"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by name, and the kind."""
+        return {**asdict(self), "kind": self.kind}
 
 
 def floor_of(
@@ -150,8 +154,8 @@ def log_neighbours(longest: int, vocabulary: int) -> Floats:
     N_D(m) is at least the largest number of strings of m words within D edits of any string z. Such a string
     arises from z of n words by d deletions, s substitutions and i insertions, d + s + i <= D and
     n - d + i = m: C(n, d) C(n - d, s) (V - 1)^s ways before the insertions, after which a string of m words
-    that contains a given one of m - i words as a subsequence is one of sum_(j <= i) C(m, j) (V - 1)^j. At most
-    V^m exist.
+    that contains a given one of m - i words as a subsequence is one of sum_(j <= i) C(m, j) (V - 1)^j. There
+    are V^m at most.
 
     Args:
         longest: Largest m, at least 1.

@@ -25,6 +25,8 @@ EPILOG = """examples:
   voxveil probe content --variant sharp-10 --draw 1 --params params.yaml \\
       --public outputs/prepare/public --model outputs/train_content/sharp-10 --out probe/
   voxveil probe gather outputs/probe --out results/     # table, figures, results.json
+  voxveil probe words --text LibriSpeech/train-clean-100 --tested LibriSpeech/test-clean \\
+      --out features/words --probes features/outputs/probe    # resampled words against the floor
   voxveil probe utility --system anon --out utility/    # U_ASR: trained on and heard, 2 x 2
   voxveil probe utility --system anon --out utility/ --recognizer conformer    # words, by section asr
 """
@@ -60,6 +62,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     utility.add_argument("--params", type=Path, default=Path("params.yaml"))
     utility.add_argument("--outputs", type=Path, default=Path("outputs"), help="of the chain (%(default)s)")
     utility.add_argument("--out", type=Path, required=True, metavar="DIR")
+    words = actions.add_parser("words", help="word errors of resampled words against the floor of every one")
+    words.add_argument(
+        "--text", type=Path, nargs="+", required=True, metavar="PATH", help="public transcripts"
+    )
+    words.add_argument(
+        "--tested", type=Path, nargs="+", required=True, metavar="PATH", help="true transcripts"
+    )
+    words.add_argument("--probes", type=Path, metavar="DIR", help="draw the content probes below it as well")
+    words.add_argument("--general", choices=("pocketsphinx", "none"), default="pocketsphinx")
+    words.add_argument("--longest", type=int, default=80, metavar="WORDS", help="of a string (%(default)s)")
+    words.add_argument("--empty", type=float, default=1 / 64, help="share of the empty string (%(default)s)")
+    words.add_argument("--alpha", type=float, default=0.1, help="share that is replaced (%(default)s)")
+    words.add_argument(
+        "--assumed", type=float, default=4.0, metavar="PERCENT", help="recognition errors (%(default)s)"
+    )
+    words.add_argument("--epsilon", type=float, nargs="+", metavar="E", help="of an utterance")
+    words.add_argument("--drawn", type=int, default=50_000, metavar="N", help="sentences (%(default)s)")
+    words.add_argument("--seed", type=int, default=17, help="of the public draws (%(default)s)")
+    words.add_argument("--out", type=Path, required=True, metavar="DIR")
     gather = actions.add_parser("gather", help="table and figures of finished probes")
     gather.add_argument("folder", type=Path, metavar="DIR", help="folder with probe.json files below it")
     gather.add_argument("--out", type=Path, required=True, metavar="DIR")
@@ -72,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.action == "utility":
         return _utility(args)
+    if args.action == "words":
+        return _words(args)
     return _gather(args) if args.action == "gather" else _probe(args)
 
 
@@ -116,6 +139,45 @@ def _utility(args: argparse.Namespace) -> int:
     write_json(args.out / "u_asr.json", {**table, "system": args.system})
     finish(args.out, "probe_utility", args.system)
     print(format_utility(table))
+    return 0
+
+
+def _words(args: argparse.Namespace) -> int:
+    from voxveil.metrics.plots import save_figure
+    from voxveil.privacy.word_language import write_language
+    from voxveil.privacy.words import Words
+    from voxveil.research.probe.experiment_figures import floor_figure
+    from voxveil.research.probe.gather import read_probes
+    from voxveil.research.probe.word_floor import (
+        RESULTS,
+        FloorKnobs,
+        floor_lines,
+        floor_results,
+        read_texts,
+    )
+    from voxveil.runtime.atomic import whole_directory, write_json
+    from voxveil.utility.language.integer_weights import lexical_sentences, public_language
+    from voxveil.utility.language.sphinx_language import sphinx_language_model
+    from voxveil.utility.language.word_model import LanguageKnobs
+
+    probes = read_probes(args.probes) if args.probes else ()
+    tested = lexical_sentences(list(read_texts(args.tested).values()))
+    known = set(tested)
+    sentences = [
+        words for words in lexical_sentences(list(read_texts(args.text).values())) if words not in known
+    ]
+    knobs = FloorKnobs(alpha=args.alpha, assumed=args.assumed, drawn=args.drawn, seed=args.seed)
+    knobs = replace(knobs, epsilons=tuple(args.epsilon)) if args.epsilon else knobs
+    general = sphinx_language_model() if args.general == "pocketsphinx" else None
+    shape = LanguageKnobs(order=3, words=80_000, share=0.3, prune=1e-8)
+    language = public_language(sentences, general, shape, longest=args.longest, empty=args.empty)
+    facts = {"sentences": len(sentences), "general": args.general, "empty": args.empty}
+    results = floor_results(language, [Words(words) for words in tested], knobs, facts)
+    with whole_directory(args.out) as folder:
+        write_language(folder / "language.npz", language)
+        write_json(folder / RESULTS, results)
+        save_figure(floor_figure(results, probes), folder / "floor.png")
+    print("\n".join(floor_lines(results)))
     return 0
 
 

@@ -5,7 +5,7 @@ Readable in greyscale: mechanisms differ by marker and dash; chance and proven l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["accuracy_figure", "asi_figure", "correlation_figure", "track_figure"]
+__all__ = ["accuracy_figure", "asi_figure", "correlation_figure", "floor_figure", "track_figure"]
 
 _MARKERS = "osD^vP*X"
 _DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (6, 2)))
@@ -96,6 +96,37 @@ def accuracy_figure(probes: Sequence[Probe]) -> Figure:
             axis.axhline(_commonest(chosen), label="one label for all", **CHANCE)
             _limit(axis, chosen)
         _finish(axis, "epsilon of the median utterance (nat)", label, "content")
+    return figure
+
+
+def floor_figure(floor: Mapping[str, Any], probes: Sequence[Probe] = ()) -> Figure:
+    """Draw every mechanism's word errors against epsilon, above the floor of all of them.
+
+    Args:
+        floor: Results of ``voxveil probe words``.
+        probes: Content probes with word errors, of the same natural language.
+    """
+    figure, (left, right) = new_figure(1, 2, width=6.8, height=4.4)
+    names = {"drawn": "sentences drawn from pi", "text": "text"}
+    for index, (name, part) in enumerate(floor["sets"].items()):
+        limit, rows = part["floor"], part["resampled"]
+        what = "proven" if limit["kind"] == "theorem" else "estimate"
+        line: dict[str, Any] = {"color": _GREYS[2 * index], "linestyle": _DASHES[index], "linewidth": 1.6}
+        point: dict[str, Any] = {"color": _GREYS[2 * index], "marker": _MARKERS[index], "markersize": 5}
+        epsilon = limit["epsilons"]
+        left.plot(epsilon, [100 * x for x in limit["exact"]], label=f"most, {names[name]}: {what}", **line)
+        right.plot(epsilon, limit["errors"], label=f"least, {names[name]}: {what}", **line)
+        shown = f"resampled words, {names[name]}, alpha {floor['alpha']:g}"
+        point |= {"linestyle": (0, (1, 2)), "label": shown}
+        left.plot(epsilon, [row["exact"] for row in rows], **point)
+        right.plot(epsilon, [row["errors"] for row in rows], **point)
+    chosen = [probe for probe in probes if probe["kind"] == "content" and "wer" in probe]
+    for index, (name, draws) in enumerate(_noisy(chosen, "content") if chosen else (), start=2):
+        across = [mean_of(row, "epsilon_utterance", "median") for row in draws]
+        _line(right, index, across, draws, ("wer", "value"), name)
+    _finish(left, "epsilon of an utterance (nat)", "sentences with every word right (%)", "whole sentence")
+    _finish(right, "epsilon of an utterance (nat)", "word error rate (%)", "words")
+    left.set_ylim(-3, 103)
     return figure
 
 
