@@ -52,25 +52,21 @@ class FloorKnobs:
     seed: int = 17
 
 
-def read_texts(paths: Sequence[Path]) -> dict[str, str]:
-    """Read lines ``ID TEXT`` of files, and of every ``*.trans.txt`` below folders.
+def read_texts(paths: Sequence[Path]) -> list[str]:
+    """Return the texts of lines ``ID TEXT`` of files, and of every ``*.trans.txt`` below folders.
 
     Raises:
-        InputError: A path without such lines, or an utterance that occurs twice.
+        InputError: A path without such lines.
     """
-    found: dict[str, str] = {}
+    found: list[str] = []
     for path in paths:
         files = sorted(path.rglob("*.trans.txt")) if path.is_dir() else [path]
         if not files or not all(file.is_file() for file in files):
             raise InputError(
-                f"{path}: no transcripts (a file of lines 'ID TEXT', or *.trans.txt in a folder)"
+                f"{path}: no transcripts: neither a file of lines 'ID TEXT' nor *.trans.txt below"
             )
-        for file in files:
-            for line in file.read_text(encoding="utf-8").splitlines():
-                name, _, text = line.strip().partition(" ")
-                if name in found:
-                    raise InputError(f"{file}: utterance {name}: has a transcript already")
-                found |= {name: text} if name else {}
+        lines = (line for file in files for line in file.read_text(encoding="utf-8").splitlines())
+        found += [line.strip().partition(" ")[2] for line in lines]
     return found
 
 
