@@ -63,12 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     utility.add_argument("--outputs", type=Path, default=Path("outputs"), help="of the chain (%(default)s)")
     utility.add_argument("--out", type=Path, required=True, metavar="DIR")
     words = actions.add_parser("words", help="word errors of resampled words against the floor of every one")
-    words.add_argument(
-        "--text", type=Path, nargs="+", required=True, metavar="PATH", help="public transcripts"
-    )
-    words.add_argument(
-        "--tested", type=Path, nargs="+", required=True, metavar="PATH", help="true transcripts"
-    )
+    public = words.add_mutually_exclusive_group(required=True)
+    public.add_argument("--text", type=Path, nargs="+", metavar="PATH", help="public transcripts, for pi")
+    public.add_argument("--language", type=Path, metavar="FILE", help="language.npz of an earlier run")
+    words.add_argument("--tested", type=Path, nargs="+", required=True, metavar="PATH", help="transcripts")
     words.add_argument("--probes", type=Path, metavar="DIR", help="draw the content probes below it as well")
     words.add_argument("--general", choices=("pocketsphinx", "none"), default="pocketsphinx")
     words.add_argument("--longest", type=int, default=80, metavar="WORDS", help="of a string (%(default)s)")
@@ -144,7 +142,7 @@ def _utility(args: argparse.Namespace) -> int:
 
 def _words(args: argparse.Namespace) -> int:
     from voxveil.metrics.plots import save_figure
-    from voxveil.privacy.word_language import write_language
+    from voxveil.privacy.word_language import read_language, write_language
     from voxveil.privacy.words import Words
     from voxveil.research.probe.experiment_figures import floor_figure
     from voxveil.research.probe.gather import read_probes
@@ -161,17 +159,19 @@ def _words(args: argparse.Namespace) -> int:
     from voxveil.utility.language.word_model import LanguageKnobs
 
     probes = read_probes(args.probes) if args.probes else ()
-    tested = lexical_sentences(list(read_texts(args.tested).values()))
-    known = set(tested)
-    sentences = [
-        words for words in lexical_sentences(list(read_texts(args.text).values())) if words not in known
-    ]
+    tested = lexical_sentences(read_texts(args.tested))
     knobs = FloorKnobs(alpha=args.alpha, assumed=args.assumed, drawn=args.drawn, seed=args.seed)
     knobs = replace(knobs, epsilons=tuple(args.epsilon)) if args.epsilon else knobs
-    general = sphinx_language_model() if args.general == "pocketsphinx" else None
-    shape = LanguageKnobs(order=3, words=80_000, share=0.3, prune=1e-8)
-    language = public_language(sentences, general, shape, longest=args.longest, empty=args.empty)
-    facts = {"sentences": len(sentences), "general": args.general, "empty": args.empty}
+    facts: dict[str, Any] = {}
+    if args.language is not None:
+        language = replace(read_language(args.language), longest=args.longest)
+    else:
+        known = set(tested)
+        sentences = [words for words in lexical_sentences(read_texts(args.text)) if words not in known]
+        general = sphinx_language_model() if args.general == "pocketsphinx" else None
+        shape = LanguageKnobs(order=3, words=80_000, share=0.3, prune=1e-8)
+        language = public_language(sentences, general, shape, longest=args.longest, empty=args.empty)
+        facts = {"sentences": len(sentences), "general": args.general, "empty": args.empty}
     results = floor_results(language, [Words(words) for words in tested], knobs, facts)
     with whole_directory(args.out) as folder:
         write_language(folder / "language.npz", language)

@@ -143,4 +143,4 @@ def _mixture(chances: Floats, lower: Floats, owner: Ids) -> Ids:
     # Sums that rounding puts above 1 are scaled back by a part in 2^40.
     sums = np.bincount(owner, shares, minlength=count)
     shares = shares / np.maximum(sums * (1.0 + 2.0**-40), 1.0)[owner]
-    return np.floor(shares * TOTAL).astype(np.int64)
+    return np.asarray(np.floor(shares * TOTAL), np.int64)
