@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from voxveil.research.papers.catalogue import ITEMS
 from voxveil.research.papers.result import (
@@ -19,6 +20,7 @@ from voxveil.research.papers.result import (
 )
 from voxveil.research.probe.gather import PUBLISHED, Probe, mean_of, read_probes, series
 from voxveil.research.probe.pipeline import PROBES, probe_folder
+from voxveil.research.probe.word_floor import RESULTS, read_floor
 from voxveil.results.wording import concentrated, epsilon_value
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import IncompleteInputError, InputError
@@ -28,6 +30,14 @@ __all__ = ["MAKERS"]
 _PAPER = "Differentially private speaker anonymization (2023), figure 5 and its text"
 _ASI = ("P_ASI measured, %", "least proven P_ASI, %", "P_ASI published, %")
 _UNITS = {"pitch": "utterance", "content": "released vector"}
+
+#: Folder of ``voxveil probe words`` beside the probes; figure 5 shows it where it is there.
+_WORDS = "words"
+_FLOOR_READING = (
+    "No mechanism of this ε releases the right sentence more often, or errs in fewer words, than the limits say:"
+    " for sentences drawn from the public language model that is proven, for the text of a test set it is an"
+    " estimate, which a better language model lowers."
+)
 
 _DIFFERENCES = {
     "Corpus and sizes": "The paper trains on LibriSpeech as a whole, tens of hours of 921 speakers; the mini"
@@ -79,7 +89,51 @@ def asi(project: Path, options: Options) -> Result:
         " alone; 100 (1 - 1/S) % is chance among S speakers. The limit is proven: with I nat of"
         " information at most in an utterance no attacker errs less than 1 - 1/S - sqrt(I/2).",
     ]
-    return Result(tables, [drawn], _DIFFERENCES, _facts(probes), reading)
+    figures = [drawn]
+    floor = read_floor(Path(options.features or "") / _WORDS)
+    if floor is not None:
+        source = Source(
+            "file", f"{_WORDS}/{RESULTS}", file_sha256(Path(options.features or "") / _WORDS / RESULTS)
+        )
+        worded = [probe for probe in probes if probe["kind"] == "content" and "wer" in probe]
+        shown = [source, *(_source(options, probe) for probe in worded)]
+        figures.append(_floor_drawn(floor, worded, shown))
+        tables += [_floor_table(part, name, source) for name, part in floor["sets"].items()]
+        reading.append(_FLOOR_READING)
+    return Result(tables, figures, _DIFFERENCES, _facts(probes), reading)
+
+
+def _floor_drawn(floor: dict[str, Any], probes: Sequence[Probe], sources: Sequence[Source]) -> Drawn:
+    from voxveil.research.probe.experiment_figures import floor_figure
+
+    return Drawn(
+        "floor",
+        floor_figure(floor, probes),
+        "Sentences with every word right, and word errors, against ε of an utterance: every mechanism, and the"
+        " most and the least that any mechanism of that ε can reach.",
+        "Two panels with lines of the limits and points of the mechanisms; values are in the tables",
+        sources,
+    )
+
+
+def _floor_table(part: dict[str, Any], name: str, source: Source) -> Table:
+    floor = part["floor"]
+    rows: list[list[Cell]] = []
+    for row, most, least in zip(part["resampled"], floor["exact"], floor["errors"], strict=True):
+        label = f"words/{name}/{row['epsilon']:g}"
+        values = {"right": row["exact"], "most": 100 * most, "errors": row["errors"], "least": least}
+        rows.append(
+            [f"{row['epsilon']:g}", *(Number(f"{label}/{k}", v, "%", source) for k, v in values.items())]
+        )
+    kind = "drawn from the language: proven" if name == "drawn" else "of a test set: the limits are estimates"
+    header = [
+        "ε of an utterance",
+        "right, %",
+        "right at most, %",
+        "word errors, %",
+        "word errors at least, %",
+    ]
+    return Table(f"Resampled words and the limits of every mechanism; sentences {kind}", header, rows)
 
 
 def against_naive(project: Path, options: Options) -> Result:

@@ -23,7 +23,7 @@ from voxveil.runtime.errors import InputError
 from voxveil.runtime.terminal import align_columns
 from voxveil.utility.resampled_words import expected_errors
 
-__all__ = ["FloorKnobs", "floor_lines", "floor_results", "read_floor", "read_texts"]
+__all__ = ["RESULTS", "FloorKnobs", "floor_lines", "floor_results", "read_floor", "read_texts"]
 
 #: The name of the results in their folder.
 RESULTS = "words.json"

@@ -79,6 +79,25 @@ def test_every_number_is_traced_to_its_probe(features: Path, tmp_path: Path, nam
     assert list((out / "figures").glob("*.png"))
 
 
+def test_figure_5_shows_the_limits_of_words_where_they_were_computed(features: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "text").write_text("1 the cat sat\n2 a cat ran\n3 the dog ran\n")
+    (tmp_path / "tested").write_text("1 the cat ran\n")
+    given = ["--text", str(tmp_path / "text"), "--tested", str(tmp_path / "tested"), "--general", "none"]
+    short = ["--longest", "4", "--drawn", "500", "--epsilon", "4", "9"]
+    assert main(["probe", "words", *given, *short, "--out", str(features / "words")]) == 0
+    out = tmp_path / "page"
+    assert main(["reproduce", "dp-fig5", "--features", str(features), "--out", str(out)]) == 0
+    assert (out / "figures/floor.png").is_file()
+    content = json.loads((out / "results.json").read_text())
+    numbers = {number["name"]: number for number in content["numbers"]}
+    source = numbers["words/drawn/9/least"]["source"]
+    assert source["place"] == "words/words.json"
+    assert hashlib.sha256((features / source["place"]).read_bytes()).hexdigest() == source["sha256"]
+    assert numbers["words/drawn/9/right"]["value"] <= numbers["words/drawn/9/most"]["value"] + 5
+    assert any("limits are estimates" in table["caption"] for table in content["tables"])
+
+
 def test_values_are_means_over_draws_beside_what_was_published(features: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "page"
