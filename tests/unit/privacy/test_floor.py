@@ -1,4 +1,4 @@
-"""The floor of locally private mechanisms: neighbourhoods by counting, mass by sorting, and the theorem itself."""
+"""The floor of locally private mechanisms: neighbourhoods by counting, mass by sorting, the theorem by channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from made_languages import all_strings, made_language
+from made_languages import all_strings, made_language, one_word_language
 from voxveil.privacy.audit.floor import floor_of, largest_mass, log_neighbours
 from voxveil.runtime.errors import InputError
 from voxveil.utility.edits import count_edits
@@ -114,7 +114,7 @@ def test_no_private_mechanism_beats_it(
 
 
 def _response(best: np.ndarray, base: np.ndarray, epsilon: float) -> np.ndarray:
-    """Keep the best output with the probability that leaves the ratio at e^epsilon, else draw from the base."""
+    """Keep the best output as often as the ratio e^epsilon allows, else draw from the base."""
     least = base[base > 0].min()
     share = 1.0 / (1.0 + math.expm1(epsilon) * least)
     kept = np.where((base > 0)[None], best, 0.0)
@@ -122,7 +122,7 @@ def _response(best: np.ndarray, base: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def test_draws_give_an_allowance_and_more_of_them_a_smaller_one() -> None:
-    language = made_language(3, ("a", "b", "c"), 2, 4)
+    language = one_word_language({"a": 0.2, "b": 0.2, "c": 0.2}, longest=4)
     generator = np.random.default_rng(5)
 
     def floor(count: int, confidence: float) -> float:

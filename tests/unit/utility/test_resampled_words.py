@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from made_languages import made_language, one_word_language
+from made_languages import one_word_language
 from voxveil.privacy import PublicNoise, ResampledWords, Words
 from voxveil.runtime.errors import InputError
 from voxveil.utility.edits import count_edits
@@ -13,11 +13,11 @@ from voxveil.utility.resampled_words import expected_errors
 
 
 def test_expectations_are_those_of_many_releases() -> None:
-    language = made_language(4, ("a", "b", "c"), 2, 3)
+    language = one_word_language({"a": 0.3, "b": 0.3, "c": 0.2}, longest=3)
     references = [Words(tuple(text)) for text in ("abc", "a", "cc", "ba")]
     recognized = [Words(tuple("abb")), Words(("a",)), None, Words(("z",))]
     found = expected_errors(
-        references, recognized, language, [2.5, 6.0], PublicNoise(1, "x"), alpha=0.3, draws=4000
+        references, recognized, language, [2.5, 6.0], PublicNoise(1, "x"), alpha=0.3, draws=1500
     )
     for one in found:
         mechanism, noise = ResampledWords(language, one.epsilon, 0.3), PublicNoise(2, one.epsilon.hex())
@@ -25,14 +25,14 @@ def test_expectations_are_those_of_many_releases() -> None:
         for reference, words in zip(references, recognized, strict=True):
             edits = [
                 count_edits(reference.sequence, released.sequence).errors
-                for released in mechanism.randomize([words] * 4000, noise)
+                for released in mechanism.randomize([words] * 1500, noise)
             ]
             errors.append(np.mean(edits))
             right.append(np.mean([edit == 0 for edit in edits]))
-        assert one.errors == pytest.approx(100 * sum(errors) / 8, rel=0.03)
+        assert one.errors == pytest.approx(100 * sum(errors) / 8, rel=0.04)
         assert one.exact == pytest.approx(100 * np.mean(right), rel=0.1, abs=0.5)
         assert one.bounded <= one.errors
-    assert found[0].keepable <= found[1].keepable == 50.0
+    assert [one.keepable for one in found] == [0.0, 50.0]
 
 
 def test_an_assumed_recognizer_errs_where_its_words_are_kept() -> None:

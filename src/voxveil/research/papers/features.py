@@ -34,8 +34,8 @@ _UNITS = {"pitch": "utterance", "content": "released vector"}
 #: Folder of ``voxveil probe words`` beside the probes; figure 5 shows it where it is there.
 _WORDS = "words"
 _FLOOR_READING = (
-    "No mechanism of this ε releases the right sentence more often, or errs in fewer words, than the limits say:"
-    " for sentences drawn from the public language model that is proven, for the text of a test set it is an"
+    "No mechanism of this ε releases the right sentence more often, or errs in fewer words, than the limits"
+    " say: for sentences drawn from the public language model that is proven, for the text of a test set it is an"
     " estimate, which a better language model lowers."
 )
 
@@ -92,9 +92,8 @@ def asi(project: Path, options: Options) -> Result:
     figures = [drawn]
     floor = read_floor(Path(options.features or "") / _WORDS)
     if floor is not None:
-        source = Source(
-            "file", f"{_WORDS}/{RESULTS}", file_sha256(Path(options.features or "") / _WORDS / RESULTS)
-        )
+        path = f"{_WORDS}/{RESULTS}"
+        source = Source("file", path, file_sha256(Path(options.features or "") / path))
         worded = [probe for probe in probes if probe["kind"] == "content" and "wer" in probe]
         shown = [source, *(_source(options, probe) for probe in worded)]
         figures.append(_floor_drawn(floor, worded, shown))
@@ -109,8 +108,8 @@ def _floor_drawn(floor: dict[str, Any], probes: Sequence[Probe], sources: Sequen
     return Drawn(
         "floor",
         floor_figure(floor, probes),
-        "Sentences with every word right, and word errors, against ε of an utterance: every mechanism, and the"
-        " most and the least that any mechanism of that ε can reach.",
+        "Sentences with every word right, and word errors, against ε of an utterance: every mechanism, and"
+        " the most and the least that any mechanism of that ε can reach.",
         "Two panels with lines of the limits and points of the mechanisms; values are in the tables",
         sources,
     )

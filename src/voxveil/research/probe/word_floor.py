@@ -7,6 +7,7 @@ the expected word errors of resampled words on both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,16 @@ class FloorKnobs:
     judged: int = 2_000
     confidence: float = 0.95
     seed: int = 17
+
+    def __post_init__(self) -> None:
+        """Check that the mechanism exists at each epsilon, before a language is made for it."""
+        if not 0.0 < self.alpha < 1.0:
+            raise InputError(f"--alpha must be above 0 and below 1, got {self.alpha:g}")
+        least = -math.log(self.alpha)
+        if not min(self.epsilons) >= least:
+            raise InputError(
+                f"--epsilon must be at least ln(1 / alpha) = {least:.3g}, got {min(self.epsilons):g}"
+            )
 
 
 def read_texts(paths: Sequence[Path]) -> list[str]:

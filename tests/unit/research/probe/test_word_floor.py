@@ -83,5 +83,5 @@ def test_what_is_missing_is_named(corpus: Path, capsys: pytest.CaptureFixture[st
             read_floor(corpus)
     few = ["--text", str(corpus / "public"), "--alpha", "0.001"]
     assert main(command(corpus, corpus / "out", *few)) == 2
-    assert f"at least ln(1 / alpha) = {math.log(1000):.3g}" in capsys.readouterr().err
+    assert f"--epsilon must be at least ln(1 / alpha) = {math.log(1000):.3g}" in capsys.readouterr().err
     assert not (corpus / "out").exists()
