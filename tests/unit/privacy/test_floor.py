@@ -1,4 +1,4 @@
-"""The floor of locally private mechanisms: neighbourhoods by counting, mass by sorting, the theorem by channels."""
+"""The floor of locally private mechanisms: neighbourhoods by counting, mass by sorting, the theorem."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ _UNITS = {"pitch": "utterance", "content": "released vector"}
 _WORDS = "words"
 _FLOOR_READING = (
     "No mechanism of this ε releases the right sentence more often, or errs in fewer words, than the limits"
-    " say: for sentences drawn from the public language model that is proven, for the text of a test set it is an"
-    " estimate, which a better language model lowers."
+    " say: for sentences drawn from the public language model that is proven, for the text of a test set it"
+    " is an estimate, which a better language model lowers."
 )
 
 _DIFFERENCES = {

@@ -27,7 +27,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def command(corpus: Path, out: Path, *more: str) -> list[str]:
-    common = ["--general", "none", "--longest", "5", "--drawn", "2000", "--epsilon", "4", "8", "12"]
+    common = ["--general", "none", "--longest", "5", "--drawn", "600", "--epsilon", "4", "8", "12"]
     return ["probe", "words", "--tested", str(corpus / "tested"), "--out", str(out), *common, *more]
 
 
