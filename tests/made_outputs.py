@@ -21,10 +21,13 @@ from voxveil.audio.files import encode_flac
 from voxveil.config import Params, parse_params
 from voxveil.config.compose import params_text
 from voxveil.corpus.trials import Trial, TrialLists
+from voxveil.privacy.ball import LaplaceBall
 from voxveil.privacy.ledger import Ledger, write_ledger
 from voxveil.privacy.loss import INFINITE, Loss
+from voxveil.privacy.loss_rule import LossRule, StreamMechanism
 from voxveil.privacy.record import Entry
 from voxveil.privacy.register import open_register
+from voxveil.privacy.words import RecognizedWords
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
 from voxveil.runtime.seeding import stream
@@ -54,6 +57,7 @@ class Made:
         rho: zCDP rho per vector instead of a content epsilon, 0 = none.
         per: Phone error rate in percent.
         kind: As in the parameters.
+        words: Digest of a recognizer whose words are released in place of pitch and content, empty = none.
     """
 
     leak: float
@@ -62,6 +66,7 @@ class Made:
     per: float = 30.0
     kind: str = "anonymized"
     rho: float = 0.0
+    words: str = ""
 
 
 SYSTEMS = {
@@ -115,7 +120,7 @@ def make_outputs(
         released = out / "anonymize" / name / "released"
         released.mkdir(parents=True)
         enrolments, trials, speaker_of = _lists(speakers, utterances, mark)
-        entries = [Entry(u, f"{k:064x}", 100 + k, _losses(made, 100 + k), s) for k, (u, s) in
+        entries = [Entry(u, f"{k:064x}", *_released(made, 100 + k), s) for k, (u, s) in
                    enumerate(sorted(speaker_of.items()))]  # fmt: skip
         ledger = Ledger.open(purpose="evaluation", system=name, register=open_register(str(root / "ledger")))
         write_ledger(released, ledger.announce(entries))
@@ -183,12 +188,22 @@ def _lists(speakers: int, utterances: int, mark: str):
     return enrolments, trials, of
 
 
+def _released(made: Made, frames: int) -> tuple[int, dict[str, Loss]]:
+    """Return vectors and losses of an utterance."""
+    return (1 if made.words else frames), _losses(made, frames)
+
+
 def _losses(made: Made, vectors: int) -> dict[str, Loss]:
     def one(epsilon: float, unit: str, sensitivity: float, mechanism: str) -> Loss:
         if not epsilon:
             return Loss("pure", INFINITE, unit, None, "identity", "1")
         return Loss("pure", epsilon, unit, sensitivity, mechanism, "1")
 
+    if made.words:
+        streams: dict[str, StreamMechanism] = {"words": RecognizedWords(made.words)}
+        if made.pitch:
+            streams["contour"] = LaplaceBall(made.pitch, invariants=frozenset())
+        return LossRule.of_streams(streams).losses(vectors)
     if made.rho:
         gaussian = Loss("zcdp", INFINITE, "vector", 2.0, "gaussian_l2", "2", rho=made.rho)
         return {"pitch": one(made.pitch, "utterance", 16.0 * vectors, "laplace_cube"), "content": gaussian}

@@ -120,6 +120,24 @@ def test_the_command_continues_an_old_release(
     capsys.readouterr()
 
 
+@pytest.mark.torch
+def test_the_command_keeps_the_output_of_an_old_release(
+    bundles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Losses without invariants are those of today: an output of the same settings is not drawn again."""
+    monkeypatch.setenv("VOXVEIL_LEDGER", str(tmp_path / "register"))
+    monkeypatch.chdir(tmp_path)
+    speech = speak(120.0, SAMPLES)[0]
+    for name in ("in/a.wav", "in/b.wav", "out/a.flac"):
+        Path(name).parent.mkdir(exist_ok=True)
+        soundfile.write(name, speech[: None if "a." in name else -160], 16_000)
+    shutil.copy(OLD / "out/dp/ledger.json", "out")
+    before = Path("out/a.flac").read_bytes()
+    assert main(["anonymize", "in", "out", "--model", str(bundles / "anon_dp"), "--threads", "1"]) == 0
+    assert "1 recordings anonymized, 1 kept from an earlier run" in capsys.readouterr().out
+    assert Path("out/a.flac").read_bytes() == before
+
+
 def test_old_ledgers_agree_with_the_old_register(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

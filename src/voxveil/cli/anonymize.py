@@ -25,6 +25,7 @@ from voxveil.audio.files import encode_audio, read_recording
 from voxveil.audio.frames import HOP, SAMPLE_RATE, frame_count
 from voxveil.cli.actions import require_least
 from voxveil.corpus.kaldi import write_tables
+from voxveil.privacy.invariants import GIVEN_WORDS, condition_text
 from voxveil.privacy.ledger import Entry, Ledger, Release, write_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.register import Register, open_register
@@ -323,7 +324,9 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
         norm = "L2" if concentrated else "L1"
         sensitivity = "" if loss["sensitivity"] is None else f", {norm} sensitivity {loss['sensitivity']}"
         amount = f"zCDP rho {loss['rho']}" if concentrated else f"epsilon {loss['epsilon']}"
-        print(f"  {name}: {amount} per {loss['unit']} ({loss['mechanism']}{sensitivity})")
+        given = condition_text(loss["invariants"])
+        amount += f" per {loss['unit']}{f' {given}' if given else ''}"
+        print(f"  {name}: {amount} ({loss['mechanism']}{sensitivity})")
     print(f"  utterance {bundle.rule.formula}; an epsilon above ln N is no promise among N people")
     print(f"  announced as release {release.id} to {release.register}")
     if bundle.corpus.get("synthetic"):
@@ -336,9 +339,10 @@ def _report(bundle: Bundle, work: Work, release: Release, clipped: int, file_for
 def _promised(loss: Loss) -> str:
     if loss.unbounded:
         return "epsilon unbounded (no promise)"
+    given = f" {GIVEN_WORDS}" if loss.conditional else ""
     if loss.rho is None:
-        return f"epsilon {loss.epsilon:g} nat"
-    return f"zCDP rho {loss.rho:g}, epsilon {approximate(loss.rho):.6g} nat at delta {DELTA:g}"
+        return f"epsilon {loss.epsilon:g} nat{given}"
+    return f"zCDP rho {loss.rho:g}, epsilon {approximate(loss.rho):.6g} nat at delta {DELTA:g}{given}"
 
 
 def _count(work: Work) -> int:

@@ -153,6 +153,7 @@ def _claims(path: Path) -> dict[str, list[float]]:
 def _attack(args: argparse.Namespace) -> list[dict[str, Any]]:
     from voxveil.metrics.score_files import read_scores, read_trials
     from voxveil.privacy.audit.attack_audit import Trial, audit_attack
+    from voxveil.privacy.invariants import GIVEN_WORDS
     from voxveil.privacy.ledger import read_ledger, read_ledgers
 
     trials = read_trials(args.trials)
@@ -165,6 +166,12 @@ def _attack(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise InputError(
             f"{args.ledger}: {concentrated} was released under zCDP, for which no pure epsilon holds;"
             " an attack is audited against a pure epsilon only"
+        )
+    conditional = next((name for name, entry in entries.items() if entry.utterance.conditional), None)
+    if conditional is not None:
+        raise InputError(
+            f"{args.ledger}: {conditional} was released {GIVEN_WORDS}; trials of other words are not"
+            " neighbours under that promise, so an attack cannot be held against it"
         )
     listed = [
         Trial(

@@ -26,6 +26,7 @@ __all__ = [
     "LENGTH",
     "UNPADDED",
     "condition_text",
+    "is_implied",
     "length_invariant",
     "neighbours_text",
     "public_facts",
@@ -97,6 +98,18 @@ def words_of(invariants: Iterable[str]) -> tuple[str, ...]:
     Without any a promise is unconditional: equal length is assumed by every one, equal words are a condition.
     """
     return tuple(sorted(value for value in invariants if _WORDS.match(value)))
+
+
+def is_implied(value: str, given: Iterable[str]) -> bool:
+    """Return whether an invariant is equal in every pair of recordings in which those given are.
+
+    Equal sample counts are equal after padding too, and equal multiples of 1 s are equal in steps of 2 s.
+    """
+    assumed, quantum = set(given), _quantum(value)
+    if value in assumed or not quantum:
+        return value in assumed
+    steps = [Decimal(other) for other in map(_quantum, assumed) if other]
+    return LENGTH in assumed or any(Decimal(quantum) % step == 0 for step in steps)
 
 
 def condition_text(invariants: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxveil.metrics.catalogue import undefined_text
+from voxveil.privacy.invariants import GIVEN_WORDS, LENGTH, words_of
 from voxveil.results.report.results import Attack, Summary
 
 __all__ = [
@@ -15,12 +16,15 @@ __all__ = [
     "NULL_NOTE",
     "SYNTHETIC_NOTE",
     "any_concentrated",
+    "any_conditional",
     "bounds_text",
     "conditions",
     "concentrated",
     "concentrated_text",
+    "conditional",
     "epsilon_text",
     "epsilon_value",
+    "given_text",
     "loss_text",
     "metric_text",
     "null_envelope",
@@ -52,6 +56,10 @@ _PEOPLE = 8e9
 _VACUOUS = (
     f"That exceeds ln of the number of people alive ({math.log(_PEOPLE):.0f}): as a promise about who spoke"
     " it is vacuous, and only the attacks below say how private it is."
+)
+
+_WORDS_PASS = (
+    "The words pass as they were recognized: about what they and their errors tell nothing is promised."
 )
 
 
@@ -90,8 +98,36 @@ def any_concentrated(summaries: Sequence[Summary]) -> bool:
     return any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
 
 
+def conditional(loss: Mapping[str, Any] | None) -> bool:
+    """Return whether the promise of a stream or an utterance holds given the recognized words only.
+
+    A loss that was written before invariants were recorded assumes equal length.
+    """
+    return loss is not None and bool(words_of(loss.get("invariants", [LENGTH])))
+
+
+def any_conditional(summaries: Sequence[Summary]) -> bool:
+    """Return whether the promise of any system holds given the recognized words only."""
+    return any(conditional(summary["promise"]["utterance"]) for summary in summaries)
+
+
+def given_text(utterance: Mapping[str, Any]) -> str:
+    """Return the column of what holds given the recognized words: all that holds without condition too."""
+    if not conditional(utterance):
+        return pure_text(utterance)
+    if "rho_given_words" in utterance:
+        return f"none (zCDP ρ = {number(utterance['rho_given_words'])})"
+    # What is not known to be bounded is not.
+    return epsilon_text(utterance.get("epsilon_given_words", "inf"))
+
+
 def pure_text(loss: Mapping[str, Any]) -> str:
-    """Return a pure epsilon for a table; a loss under zCDP has none, and has its own column."""
+    """Return a pure epsilon for a table; a loss under zCDP has none, and has its own column.
+
+    Nor has an utterance whose promise holds given the recognized words only.
+    """
+    if loss["epsilon"] == "none":
+        return "none"
     return "none (zCDP)" if concentrated(loss) else epsilon_text(loss["epsilon"])
 
 
@@ -109,6 +145,8 @@ def loss_text(loss: Mapping[str, Any] | None) -> str:
         return "not released"
     if loss["epsilon"] == "inf" and not concentrated(loss):
         return f"∞ ({loss['mechanism']}, no noise)"
+    if loss["epsilon"] == 0:
+        return f"0 per {loss['unit']} {GIVEN_WORDS} ({loss['mechanism']})"
     low, high = loss["sensitivity"]
     sensitivity = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
     size, norm = epsilon_text(loss["epsilon"]), "L1"
@@ -165,7 +203,6 @@ def comparison_only(summary: Summary) -> bool:
 def plain_promise(summary: Summary) -> str:
     """Return a system's privacy guarantee as a sentence."""
     promise = summary["promise"]
-    epsilon = epsilon_value(promise["utterance"]["epsilon"])
     open_streams = [
         name
         for name, loss in promise["streams"].items()
@@ -186,6 +223,9 @@ def plain_promise(summary: Summary) -> str:
         return f"No promise: {' and '.join(open_streams)} {verb} without noise (ε = ∞).{also}"
     if concentrated(promise["utterance"]):
         return _concentrated_promise(promise["utterance"])
+    if conditional(promise["utterance"]):
+        return _conditional_promise(promise["utterance"])
+    epsilon = epsilon_value(promise["utterance"]["epsilon"])
     references = summary["attacks"][0]["references"]
     text = (
         f"Whoever sees a released utterance can shift the odds between any two utterances of equal length"
@@ -209,3 +249,19 @@ def _concentrated_promise(utterance: Mapping[str, Any]) -> str:
         f" {utterance['delta']:g}."
     )
     return f"{text} {_VACUOUS}" if epsilon > math.log(_PEOPLE) else text
+
+
+def _conditional_promise(utterance: Mapping[str, Any]) -> str:
+    if "rho_given_words" in utterance:
+        rho = number(utterance["rho_given_words"])
+        return f"{GIVEN_WORDS.capitalize()}: Gaussian noise with zCDP ρ = {rho}, no pure ε. {_WORDS_PASS}"
+    epsilon = epsilon_value(utterance.get("epsilon_given_words", "inf"))
+    if epsilon == 0:
+        text = "two utterances with equal recognized words are released alike (ε = 0)."
+    else:
+        text = (
+            "whoever sees a released utterance can shift the odds between any two utterances with equal"
+            f" recognized words by a factor of at most exp({epsilon_text(epsilon)})."
+        )
+    vacuous = f" {_VACUOUS}" if epsilon > math.log(_PEOPLE) else ""
+    return f"{GIVEN_WORDS.capitalize()}: {text}{vacuous} {_WORDS_PASS}"

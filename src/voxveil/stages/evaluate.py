@@ -20,6 +20,7 @@ from voxveil.metrics.catalogue import flat_metrics
 from voxveil.metrics.score_files import read_trials
 from voxveil.metrics.suite import SuiteOptions
 from voxveil.privacy.audit.information import passing_line
+from voxveil.privacy.invariants import words_of
 from voxveil.privacy.ledger import read_ledger
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.record import Release
@@ -93,6 +94,8 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
         ``passing`` (what the claim lets through of the longest).
         An infinite epsilon is the text ``"inf"``. Under zCDP (Gaussian noise) it is infinite, the stream
         has its ``rho``, and the utterance ``measure``, ``rho``, ``delta`` and the ``epsilon_delta`` of them.
+        What holds given the recognized words only is an ``epsilon_given_words`` (or, under zCDP,
+        ``rho_given_words``), and the utterance epsilon is the text ``"none"``.
 
     Raises:
         InputError: A tested utterance is not in the ledger.
@@ -115,17 +118,18 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
             "sensitivity": [min(sizes), max(sizes)] if sizes else None,
         }
     largest = max((entries[item].utterance for item in chosen), key=lambda loss: loss.size)
+    invariants = frozenset().union(*(entries[item].utterance.invariants for item in chosen))
     longest = max((entries[item] for item in chosen), key=lambda entry: entry.vectors)
     return {
         "streams": streams,
         "utterance": {
-            "epsilon": largest.to_json()["epsilon"],
+            **_totals(largest, invariants),
             "unit": largest.unit,
             "mechanism": largest.mechanism,
             "rule": "maximum over tested utterances",
             "utterances": len(chosen),
             "vectors": longest.vectors,
-            **_concentrated(largest),
+            "invariants": sorted(invariants),
         },
         "passing": passing_line(longest.losses, longest.vectors),
         "release": release.id,
@@ -133,10 +137,15 @@ def promise(release: Release, tested: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _concentrated(loss: Loss) -> dict[str, Any]:
+def _totals(loss: Loss, invariants: Iterable[str]) -> dict[str, Any]:
+    epsilon = loss.to_json()["epsilon"]
+    if words_of(invariants):
+        # Not under the name of what holds for any two utterances of equal length.
+        given = {"epsilon_given_words": epsilon}
+        return {"epsilon": "none", **given, **({} if loss.rho is None else {"rho_given_words": loss.rho})}
     if loss.rho is None:
-        return {}
-    found = {"measure": loss.measure, "rho": loss.rho, "delta": DELTA}
+        return {"epsilon": epsilon}
+    found = {"epsilon": epsilon, "measure": loss.measure, "rho": loss.rho, "delta": DELTA}
     return {**found, "epsilon_delta": approximate(loss.rho)}
 
 
@@ -225,12 +234,16 @@ def _corpus(path: Path) -> dict[str, Any]:
 
 
 def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[str, float]:
-    """Return epsilons and utility by MLflow name; an infinite or undefined one is absent."""
-    values = {f"privacy/epsilon_{name}": loss["epsilon"] for name, loss in promised["streams"].items()}
-    values["privacy/epsilon_utterance"] = promised["utterance"]["epsilon"]
-    values |= {f"privacy/rho_{name}": loss.get("rho") for name, loss in promised["streams"].items()}
-    values["privacy/rho_utterance"] = promised["utterance"].get("rho")
-    values["privacy/epsilon_delta_utterance"] = promised["utterance"].get("epsilon_delta")
+    """Return epsilons and utility by MLflow name; an infinite, conditional or undefined one is absent.
+
+    What holds given the recognized words is ``privacy/epsilon_given_words`` alone.
+    """
+    streams = {name: loss for name, loss in promised["streams"].items() if not words_of(loss["invariants"])}
+    values = {f"privacy/epsilon_{name}": loss["epsilon"] for name, loss in streams.items()}
+    values |= {f"privacy/rho_{name}": loss.get("rho") for name, loss in streams.items()}
+    totals = ("epsilon_utterance", "epsilon_given_words", "rho_utterance", "rho_given_words")
+    for name in (*totals, "epsilon_delta_utterance"):
+        values[f"privacy/{name}"] = promised["utterance"].get(name.removesuffix("_utterance"))
     values["utility/per"] = utility["per"]["value"]
     if utility["wer"]:
         values["utility/wer"] = utility["wer"]["value"]
@@ -246,5 +259,5 @@ def _numbers(promised: Mapping[str, Any], utility: Mapping[str, Any]) -> dict[st
     return {
         name: float(value)
         for name, value in values.items()
-        if value is not None and value != "inf" and math.isfinite(float(value))
+        if value not in (None, "inf", "none") and math.isfinite(float(value))
     }

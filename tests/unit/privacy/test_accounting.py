@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from voxveil.privacy import Identity, LaplaceCube, LaplaceSimplex, Loss, utterance_loss
+from voxveil.privacy import (
+    Identity,
+    LaplaceBall,
+    LaplaceCube,
+    LaplaceSimplex,
+    Loss,
+    RecognizedWords,
+    utterance_loss,
+)
 from voxveil.privacy.audit.accounting import approximate_epsilon
 from voxveil.runtime.errors import PrivacyError
 
@@ -49,6 +57,15 @@ def test_no_noise_is_infinite_and_an_unknown_mechanism_costs_its_pure_epsilon() 
     assert math.isinf(approximate_epsilon({"content": Identity("vector").loss_for((3, 4))}, 3))
     other = Loss("pure", 0.5, "vector", None, "randomized_response", "1")
     assert approximate_epsilon({"content": other}, 10) == 5.0
+
+
+def test_words_at_epsilon_0_add_nothing_and_take_no_share_of_delta() -> None:
+    words, contour = RecognizedWords("0" * 16).loss_for(), LaplaceBall(2.0).loss_for((4,))
+    assert approximate_epsilon({"words": words}, 1) == 0.0
+    vectors = LaplaceSimplex(1.0).loss_for((350, 256))
+    alone = approximate_epsilon({"content": vectors}, 350)
+    assert approximate_epsilon({"words": words, "content": vectors}, 350) == alone
+    assert approximate_epsilon({"words": words, "contour": contour}, 1) == 2.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan])

@@ -7,11 +7,17 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given as given_by
 from hypothesis import strategies as st
 
 from voxveil.privacy import Entry, LaplaceBall, Loss, RecognizedWords, compose, utterance_loss
-from voxveil.privacy.invariants import LENGTH, length_invariant, neighbours_text, words_invariant
+from voxveil.privacy.invariants import (
+    LENGTH,
+    is_implied,
+    length_invariant,
+    neighbours_text,
+    words_invariant,
+)
 from voxveil.privacy.ledger import Ledger
 from voxveil.privacy.loss_rule import LossRule, utterance_total
 from voxveil.privacy.record import parse_release
@@ -78,7 +84,7 @@ def test_a_length_is_padded_to_seconds(pad_to: float) -> None:
         length_invariant(pad_to)
 
 
-@given(invariants=NAMES)
+@given_by(invariants=NAMES)
 def test_epsilon_0_needs_recognized_words(invariants: frozenset[str]) -> None:
     if invariants & {ONE, TWO}:
         assert loss(0.0, invariants).epsilon == 0
@@ -87,7 +93,7 @@ def test_epsilon_0_needs_recognized_words(invariants: frozenset[str]) -> None:
             loss(0.0, invariants)
 
 
-@given(parts=st.lists(st.tuples(st.floats(0.125, 100.0), NAMES), min_size=1, max_size=5))
+@given_by(parts=st.lists(st.tuples(st.floats(0.125, 100.0), NAMES), min_size=1, max_size=5))
 def test_composition_adds_epsilons_and_unites_invariants(parts: list[tuple[float, frozenset[str]]]) -> None:
     total = compose(*(loss(epsilon, names) for epsilon, names in parts))
     expected: set[str] = set()
@@ -123,6 +129,24 @@ def test_neighbours_follow_from_the_invariants() -> None:
         "any two utterances with equal length in steps of 0.5 s"
         f" and recognized words, errors included ({TWO})"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "implied"),
+    [
+        (LENGTH, {LENGTH}, True),
+        (LENGTH, {"length@1s"}, False),
+        ("length@1s", {LENGTH}, True),
+        ("length@1s", {"length@0.5s"}, True),
+        ("length@0.3s", {"length@0.1s"}, True),
+        ("length@0.5s", {"length@1s"}, False),
+        ("length@1s", {ONE}, False),
+        (ONE, {ONE, LENGTH}, True),
+        (ONE, {TWO, LENGTH}, False),
+    ],
+)
+def test_one_invariant_may_follow_from_others(value: str, given: set[str], implied: bool) -> None:
+    assert is_implied(value, given) == implied
 
 
 def test_a_rule_of_streams_is_known_before_any_noise() -> None:

@@ -14,7 +14,8 @@ to the safe side) by dp-accounting. Within a stream:
 Streams are added by basic composition with delta shared equally; with Gaussian noise, by zCDP where that
 is less. The grid of a release changes
 the law by a factor of 1 + r / 2, r the epsilon per grid step (under 10^-5), which is not in the
-figure. It is reported, not promised.
+figure. It is reported, not promised. It holds under the invariants of the streams, as their sum does; a
+stream of epsilon 0 under its invariant adds nothing and takes no share of delta.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def approximate_epsilon(losses: Mapping[str, Loss], vectors: int, delta: float =
 
     Returns:
         At most the pure epsilon of the utterance, where it has one; ``inf`` where a stream has no noise.
+        For the same neighbours as that: with recognized words among the invariants, given those.
 
     Raises:
         PrivacyError: ``delta`` is not in (0, 1) or there is nothing to account for.
@@ -52,8 +54,8 @@ def approximate_epsilon(losses: Mapping[str, Loss], vectors: int, delta: float =
         raise PrivacyError(f"delta must lie in (0, 1), got {delta}")
     if not losses or vectors < 1:
         raise PrivacyError(f"needs at least one loss and one vector, got {len(losses)} and {vectors}")
-    share = delta / len(losses)
-    found = math.fsum(_stream(loss, vectors, share) for loss in losses.values())
+    charged = [loss for loss in losses.values() if loss.size > 0]
+    found = math.fsum(_stream(loss, vectors, delta / len(charged)) for loss in charged)
     if any(loss.measure == "zcdp" for loss in losses.values()):
         # All streams under zCDP hold too, at the whole of delta.
         return min(found, approximate(add_up(stream_rho(loss, vectors) for loss in losses.values()), delta))

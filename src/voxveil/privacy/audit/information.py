@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxveil.privacy.invariants import GIVEN_WORDS
 from voxveil.privacy.loss import Loss
 from voxveil.privacy.unit import norm1
 from voxveil.runtime.errors import PrivacyError
@@ -103,7 +104,8 @@ def utterance_information(losses: Mapping[str, Loss], vectors: int) -> float:
         vectors: Number of released content vectors K.
 
     Returns:
-        Sum over the streams; ``inf`` where a stream has no noise.
+        Sum over the streams; ``inf`` where a stream has no noise. Of a stream under an invariant, such as the
+        recognized words, what passes given it: the invariant itself may pass whole.
     """
     if vectors < 1:
         raise PrivacyError(f"an utterance has at least one released vector, got {vectors}")
@@ -155,6 +157,8 @@ def passing_line(losses: Mapping[str, Loss], vectors: int) -> str:
         passed = utterance_information({name: losses[name]}, vectors)
         parts.append(f"{name} {_text(passed)}")
     total = utterance_information(losses, vectors)
+    if any(loss.conditional for loss in losses.values()):
+        return f"{GIVEN_WORDS}, at most {_text(total)} of the rest can pass ({', '.join(parts)})"
     return (
         f"at most {_text(total)} of the utterance's content and pitch can pass ({', '.join(parts)};"
         f" K = {vectors} vectors)"
@@ -162,8 +166,8 @@ def passing_line(losses: Mapping[str, Loss], vectors: int) -> str:
 
 
 def _loss_information(loss: Loss) -> float:
-    if loss.unbounded:
-        return math.inf
+    if loss.unbounded or loss.epsilon == 0:
+        return loss.epsilon
     if loss.rho is not None:
         # An order that tends to 1: rho bounds the divergence of any two laws, and of each from that of the
         # sphere's centre, at half the distance, a quarter.

@@ -175,8 +175,9 @@ def _eer(attack: Judged) -> float:
 
 
 def _privacy_row(system: System, attack: Judged) -> list[Cell]:
-    total = epsilon_value(system.summary["promise"]["utterance"]["epsilon"])
-    spent: Cell = "∞"
+    promised = system.summary["promise"]["utterance"]["epsilon"]
+    spent: Cell = "none" if promised == "none" else "∞"
+    total = np.inf if promised == "none" else epsilon_value(promised)
     if np.isfinite(total):
         spent = Number(f"{system.name}/epsilon_utterance", total, "nat", attack.source, digits=5)
     cells = [_metric(attack, metric) for metric in _PRIVACY]

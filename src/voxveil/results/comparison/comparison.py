@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxveil.metrics.catalogue import METRICS
+from voxveil.privacy.invariants import GIVEN_WORDS
 from voxveil.results.comparison.differences import (
     Difference,
     NotPairedError,
@@ -16,7 +17,15 @@ from voxveil.results.comparison.differences import (
 )
 from voxveil.results.comparison.run_results import RunResults
 from voxveil.results.report.results import Attack, Summary
-from voxveil.results.wording import concentrated, concentrated_text, conditions, epsilon_text, loss_text
+from voxveil.results.wording import (
+    concentrated,
+    concentrated_text,
+    conditional,
+    conditions,
+    epsilon_text,
+    given_text,
+    loss_text,
+)
 from voxveil.runtime.done import require_done
 from voxveil.runtime.errors import InputError
 
@@ -129,7 +138,7 @@ def _facts(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
     promised = [None if s is None else s.get("promise") for s in group]
     corpora = [None if s is None else s.get("corpus") for s in group]
     facts = {
-        **{f"epsilon of {name}": [_loss(p, name) for p in promised] for name in _STREAMS},
+        **{f"epsilon of {name}": [_loss(p, name) for p in promised] for name in _streams(group)},
         "epsilon of an utterance": [_utterance(p) for p in promised],
         "corpus": [None if c is None else _corpus_text(c) for c in corpora],
         "data revision": [None if c is None else str(c["revision"])[:16] for c in corpora],
@@ -147,6 +156,8 @@ def _utterance(promise: Mapping[str, Any] | None) -> str | None:
     if promise is None:
         return None
     loss = promise["utterance"]
+    if conditional(loss):
+        return f"none; {GIVEN_WORDS}: {given_text(loss)} ({loss['mechanism']}; {loss['rule']})"
     if concentrated(loss):
         return f"none; zCDP: {concentrated_text(loss)} ({loss['mechanism']}; {loss['rule']})"
     return f"{epsilon_text(loss['epsilon'])} nat per {loss['unit']} ({loss['mechanism']}; {loss['rule']})"
@@ -254,7 +265,7 @@ def _try_scored(run: RunResults, summary: Summary | None, attack: Attack | None)
 
 def _epsilon_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
     rows = []
-    for name in (*_STREAMS, "utterance", "delta_utterance"):
+    for name in (*_streams(group), "utterance", "delta_utterance", "given_words"):
         values = [_epsilon(s, name) for s in group]
         if all(value is None for value in values):
             continue
@@ -265,6 +276,12 @@ def _epsilon_rows(group: Sequence[Summary | None]) -> list[dict[str, Any]]:
              "differences": differences}
         )  # fmt: skip
     return rows
+
+
+def _streams(group: Sequence[Summary | None]) -> list[str]:
+    """Return pitch and content, and what else any of the systems releases."""
+    found = {name for s in group if s is not None and s.get("promise") for name in s["promise"]["streams"]}
+    return [*_STREAMS, *sorted(found - {*_STREAMS, "target"})]
 
 
 def _unit(group: Sequence[Summary | None], name: str) -> str:
@@ -282,8 +299,12 @@ def _epsilon(summary: Summary | None, name: str) -> float | str | None:
         # A row of its own: an epsilon at a delta is never held against a pure one.
         found: float | None = promise["utterance"].get("epsilon_delta")
         return found
+    if name == "given_words":
+        # A row of its own as well: it holds for fewer pairs of utterances.
+        given: float | str | None = promise["utterance"].get("epsilon_given_words")
+        return given
     loss = promise["utterance"] if name == "utterance" else promise["streams"].get(name)
-    return None if loss is None or concentrated(loss) else loss["epsilon"]
+    return None if loss is None or concentrated(loss) or conditional(loss) else loss["epsilon"]
 
 
 def _exact(first: float | str | None, second: float | str | None) -> Difference:

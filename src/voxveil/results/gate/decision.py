@@ -15,6 +15,7 @@ from typing import Any
 
 from voxveil.config.fields import listed
 from voxveil.config.model import GateParams
+from voxveil.privacy.invariants import condition_text, is_implied
 from voxveil.results.gate.evidence import GATED, Evidence, Intervals, Measured, Promised
 
 __all__ = ["Decision", "Finding", "decide", "gated_attacks"]
@@ -179,6 +180,8 @@ def _larger(ours: Promised, theirs: Promised) -> str:
         return f"the measures {ours.measure} and {theirs.measure} cannot be compared"
     if ours.unit not in _UNITS or theirs.unit not in _UNITS:
         return "the units cannot be compared"
+    if not all(is_implied(value, theirs.invariants) for value in ours.invariants):
+        return "it holds for fewer pairs of utterances"
     if _UNITS.index(ours.unit) < _UNITS.index(theirs.unit):
         return "the unit covers less"
     if ours.size > theirs.size * (1 + _ROUNDING):
@@ -242,7 +245,8 @@ def _error_name(name: str) -> str:
 def _promise(promised: Promised) -> str:
     delta = f", delta {promised.delta:g}" if promised.delta else ""
     size = f"epsilon {promised.epsilon:g}" if promised.rho is None else f"zCDP rho {promised.rho:g}"
-    return f"{size} per {promised.unit}{delta}"
+    given = condition_text(promised.invariants)
+    return f"{size} per {promised.unit}{delta}{f' {given}' if given else ''}"
 
 
 def _text(value: float, unit: str) -> str:

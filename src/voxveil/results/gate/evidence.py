@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from voxveil.privacy.invariants import UNPADDED
 from voxveil.results.comparison.differences import NotPairedError, paired_intervals, read_scored
 from voxveil.runtime.errors import InputError
 
@@ -60,6 +61,7 @@ class Promised:
         delta: 0 for pure differential privacy.
         measure: ``pure`` or ``zcdp``.
         rho: Under zCDP, what it bounds.
+        invariants: Neighbours are equal in them.
     """
 
     epsilon: float
@@ -67,6 +69,7 @@ class Promised:
     delta: float = 0.0
     measure: str = "pure"
     rho: float | None = None
+    invariants: frozenset[str] = UNPADDED
 
     @property
     def size(self) -> float:
@@ -126,14 +129,17 @@ def _name(attack: Mapping[str, Any]) -> str:
 
 
 def _promised(loss: Mapping[str, Any]) -> Promised:
-    epsilon = math.inf if loss["epsilon"] == "inf" else float(loss["epsilon"])
-    rho = loss.get("rho")
+    given = loss["epsilon"] == "none"
+    size = loss["epsilon_given_words"] if given else loss["epsilon"]
+    epsilon = math.inf if size == "inf" else float(size)
+    rho = loss.get("rho_given_words" if given else "rho")
     return Promised(
         epsilon,
         str(loss["unit"]),
         float(loss.get("delta", 0.0)),
-        str(loss.get("measure", "pure")),
+        str(loss.get("measure", "pure" if rho is None else "zcdp")),
         None if rho is None else float(rho),
+        frozenset(loss.get("invariants", UNPADDED)),
     )
 
 

@@ -11,15 +11,19 @@ from html import escape
 from typing import Any
 
 from voxveil.metrics.catalogue import METRICS
+from voxveil.privacy.invariants import GIVEN_WORDS
 from voxveil.results.html import html_table, small_below, value_cell
 from voxveil.results.report.published import ESTIMATORS, IDENTIFICATION, VPC2024
 from voxveil.results.report.results import Attack, Summary, attacks, headline
 from voxveil.results.report.utility import has_pitch, has_words, judges_of, other_recognizers
 from voxveil.results.wording import (
     any_concentrated,
+    any_conditional,
     bounds_text,
     concentrated,
     concentrated_text,
+    conditional,
+    given_text,
     loss_text,
     null_envelope,
     number,
@@ -57,28 +61,37 @@ _WORST = (
     ("rank_max", "Rank, largest"),
 )
 _NOTHING = "if nothing leaks"
+#: Streams with a column of their own, and the target, which the sentence beside them explains.
+_EXTRACTED = ("pitch", "content", "target")
 
 
 def promise_table(summaries: Sequence[Summary]) -> str:
     """Return the table of privacy losses with their qualifying parameters."""
     rows = []
-    some = any_concentrated(summaries)
+    some, given = any_concentrated(summaries), any_conditional(summaries)
     for summary in summaries:
         streams, utterance = summary["promise"]["streams"], summary["promise"]["utterance"]
         largest = f"<small>largest of {utterance['utterances']}, up to {utterance['vectors']} vectors</small>"
-        bounded = utterance["epsilon"] != "inf"
+        bounded = utterance["epsilon"] not in ("inf", "none")
         totals = [escape(total_text(summary)) + (largest if bounded else "")]
         if some:
             noted = largest if concentrated(utterance) else ""
             totals.append(escape(concentrated_text(utterance)) + noted)
+        if given:
+            totals.append(escape(given_text(utterance)) + (largest if conditional(utterance) else ""))
         cells = [escape(loss_text(streams.get(name))) for name in ("pitch", "content")]
         meaning = escape(plain_promise(summary))
-        if bounded or concentrated(utterance):
+        others = [f"{name}: {loss_text(loss)}" for name, loss in streams.items() if name not in _EXTRACTED]
+        if others:
+            meaning += f"<small>ε of {escape('; '.join(others))}.</small>"
+        if bounded or concentrated(utterance) or conditional(utterance):
             meaning += f"<small>By the noise alone, {escape(summary['promise']['passing'])}.</small>"
         rows.append([escape(summary["system"]), *cells, *totals, meaning])
     header = ["System", "ε of pitch", "ε of content", "ε of an utterance", "What it means"]
     if some:
         header.insert(-1, "(ε, δ) of an utterance <small>zCDP</small>")
+    if given:
+        header.insert(-1, f"ε of an utterance <small>{GIVEN_WORDS}</small>")
     caption = "Promised by construction, in nat; pure ε-differential privacy"
     return html_table(caption + (", zCDP in a column of its own" if some else ""), header, rows, cards=True)
 

@@ -81,6 +81,11 @@ PAIR = Kind("two finite numbers", _is_pair)
 EPSILON = Kind(
     'a number of 0 or more, or "inf"', lambda value: value == "inf" or (_is_number(value) and value >= 0)
 )
+#: The epsilon of an utterance, which a promise given recognized words does not have.
+TOTAL = Kind(
+    'a number of 0 or more, "inf" or "none"',
+    lambda value: value in ("inf", "none") or (_is_number(value) and value >= 0),
+)
 
 #: A metric of ``voxveil evaluate``.
 METRIC = {
@@ -113,7 +118,7 @@ SUMMARY = {
     "corpus": {"name": TEXT, "synthetic": FLAG, "public": FLAG, "revision": Maybe(TEXT)},
     "promise": {
         "streams": Each({"epsilon": EPSILON, "unit": TEXT, "mechanism": TEXT, "sensitivity": Maybe(PAIR)}),
-        "utterance": {"epsilon": EPSILON},
+        "utterance": {"epsilon": TOTAL, "epsilon_given_words?": EPSILON},
         "passing": TEXT,
     },
     "attacks": [_ATTACK],

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voxveil.metrics.evidence import WARNING_CODES
+from voxveil.privacy.invariants import GIVEN_WORDS
 from voxveil.results.report.results import Attack, Summary, attacks, warnings_by_code
 from voxveil.results.report.utility import utility_lines
 from voxveil.results.wording import (
     EER_NOTE,
     NULL_NOTE,
     any_concentrated,
+    any_conditional,
     bounds_text,
     concentrated_text,
     conditions,
+    given_text,
     metric_text,
     null_envelope,
     number,
@@ -64,14 +67,19 @@ def _warned(summaries: Sequence[Summary]) -> list[str]:
 
 def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
     """Return the rows of the table of privacy losses, its header first."""
-    some = any_concentrated(summaries)
-    pure = ("system", "pitch, per utterance", "content, per vector", "utterance")
-    rows: list[tuple[str, ...]] = [(*pure, "zCDP: (ε, δ) of an utterance") if some else pure]
+    columns = {
+        "zCDP: (ε, δ) of an utterance": concentrated_text if any_concentrated(summaries) else None,
+        f"utterance, {GIVEN_WORDS}": given_text if any_conditional(summaries) else None,
+    }
+    more = {title: text for title, text in columns.items() if text is not None}
+    rows: list[tuple[str, ...]] = [
+        ("system", "pitch, per utterance", "content, per vector", "utterance", *more)
+    ]
     for summary in summaries:
         streams = summary["promise"]["streams"]
         cells = [pure_text(streams[name]) if name in streams else "-" for name in ("pitch", "content")]
         utterance = summary["promise"]["utterance"]
-        extra = (concentrated_text(utterance),) if some else ()
+        extra = [text(utterance) for text in more.values()]
         rows.append((summary["system"], *cells, total_text(summary), *extra))
     return rows
 

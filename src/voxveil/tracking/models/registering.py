@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.anonymize.bundle import Bundle, read_bundle
+from voxveil.privacy.invariants import condition_text
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
@@ -80,6 +81,7 @@ def model_tags(bundle: Bundle) -> dict[str, str]:
             key: loss.get(key) for key in ("epsilon", "rho", "unit", "mechanism", "sensitivity", "measure")
         }
         tags.update({f"{key}.{stream}": _text(value) for key, value in facts.items() if value is not None})
+        tags[f"given.{stream}"] = condition_text(loss["invariants"])
     return {key: value for key, value in tags.items() if value}
 
 
@@ -166,8 +168,10 @@ def _description(pointer: Pointer, tags: Mapping[str, str]) -> str:
         f"- {_promised(tags, stream)} per {tags[f'unit.{stream}']} ({tags[f'mechanism.{stream}']},"
         f" {'L2' if f'rho.{stream}' in tags else 'L1'} sensitivity"
         f" {tags.get(f'sensitivity.{stream}', 'none')})"
-        for stream in ("pitch", "content")
-        if f"epsilon.{stream}" in tags
+        for stream in sorted(
+            (key.removeprefix("epsilon.") for key in tags if key.startswith("epsilon.")),
+            key=lambda stream: (stream != "pitch", stream),
+        )
     ]
     heading = f"System **{pointer.system}**, trained on {tags.get('corpus', 'an unnamed corpus')}."
     note = " Synthetic speech: not fit for use." if tags.get("synthetic") == "true" else ""
@@ -178,7 +182,8 @@ def _promised(tags: Mapping[str, str], stream: str) -> str:
     rho = tags.get(f"rho.{stream}")
     if rho is not None:
         return f"zCDP ρ of {stream}, no ε: {rho}"
-    return f"ε of {stream}: {tags[f'epsilon.{stream}']}"
+    given = tags.get(f"given.{stream}", "")
+    return f"ε of {stream}: {tags[f'epsilon.{stream}']}{f' {given}, errors included,' if given else ''}"
 
 
 def _require_name(name: str, alias: str) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from voxveil.privacy.invariants import GIVEN_WORDS
 from voxveil.results.report.results import Summary, attacks
 from voxveil.results.report.utility import verdict
 from voxveil.results.wording import (
     EER_NOTE,
     NULL_NOTE,
     SYNTHETIC_NOTE,
+    any_concentrated,
+    any_conditional,
     bounds_text,
-    concentrated,
     concentrated_text,
     conditions,
+    given_text,
     loss_text,
     metric_text,
     null_envelope,
@@ -39,14 +42,17 @@ _COLUMNS = (
 
 def describe_run(summaries: Sequence[Summary]) -> str:
     """Return the results of all systems as a Markdown table with its conditions."""
-    some = any(concentrated(summary["promise"]["utterance"]) for summary in summaries)
-    extra = ["zCDP: (ε, δ) of an utterance"] if some else []
+    columns = {
+        "zCDP: (ε, δ) of an utterance": concentrated_text if any_concentrated(summaries) else None,
+        f"ε of an utterance, {GIVEN_WORDS}": given_text if any_conditional(summaries) else None,
+    }
+    extra = {title: text for title, text in columns.items() if text is not None}
     header = ["system", "ε of an utterance", *extra, "attack", *(title for _, title in _COLUMNS), "PER %"]
     rows = []
     for summary, attack in attacks(summaries):
         cells = [metric_text(attack["metrics"][name]) for name, _ in _COLUMNS]
         utterance = summary["promise"]["utterance"]
-        promised = [pure_text(utterance), *([concentrated_text(utterance)] if some else [])]
+        promised = [pure_text(utterance), *(text(utterance) for text in extra.values())]
         rows.append(
             [summary["system"], *promised, conditions(attack), *cells, metric_text(summary["utility"]["per"])]
         )

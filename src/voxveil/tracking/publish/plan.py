@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from voxveil.metrics.catalogue import metric_key, undefined_metrics
+from voxveil.privacy.invariants import GIVEN_WORDS, condition_text
 from voxveil.results.report.results import Summary, headline
-from voxveil.results.wording import concentrated, concentrated_text, loss_text
+from voxveil.results.wording import concentrated, concentrated_text, conditional, given_text, loss_text
 from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import DONE, file_sha256
 from voxveil.tracking.mlflow_names import PREFIX, finite, flat_params, mlflow_name, short
@@ -30,6 +31,7 @@ _HEADLINE = (
     "privacy/epsilon_pitch",
     "privacy/epsilon_content",
     "privacy/epsilon_utterance",
+    "privacy/epsilon_given_words",
     "privacy/rho_content",
     "privacy/rho_utterance",
     "privacy/epsilon_delta_utterance",
@@ -136,6 +138,9 @@ def system_plan(folder: Path, summary: Summary, key: str, results: str) -> Plan:
     epsilon = {f"epsilon.{name}": loss_text(loss) for name, loss in promise["streams"].items()}
     utterance = promise["utterance"]
     epsilon["epsilon.utterance"] = f"{utterance['epsilon']} ({utterance['rule']})"
+    if conditional(utterance):
+        condition = condition_text(utterance["invariants"])
+        epsilon["epsilon.given_words"] = f"{given_text(utterance)} ({utterance['rule']}; {condition})"
     if concentrated(utterance):
         epsilon["epsilon.utterance"] = "none (zCDP)"
         epsilon["zcdp.utterance"] = f"{concentrated_text(utterance)}, {utterance['rule']}"
@@ -178,11 +183,18 @@ def _absent(folder: Path, summary: Summary) -> dict[str, str]:
             tags[mlflow_name(f"{PREFIX}{kind}.{where}")] = short(reason)
     losses = {**summary["promise"]["streams"], "utterance": summary["promise"]["utterance"]}
     for name, loss in losses.items():
-        if concentrated(loss):
+        if conditional(loss):
+            tags[f"{PREFIX}undefined.privacy/epsilon_{name}"] = (
+                f"no unconditional epsilon: privacy/epsilon_given_words holds {GIVEN_WORDS}"
+            )
+        elif concentrated(loss):
             reason = "Gaussian noise: no pure epsilon holds, privacy/rho_* and privacy/epsilon_delta_* do"
             tags[f"{PREFIX}unbounded.privacy/epsilon_{name}"] = reason
         elif loss["epsilon"] == "inf" or not math.isfinite(loss["epsilon"]):
             tags[f"{PREFIX}unbounded.privacy/epsilon_{name}"] = "no noise, nothing is promised"
+    utterance = summary["promise"]["utterance"]
+    if conditional(utterance) and utterance.get("epsilon_given_words", "inf") == "inf":
+        tags[f"{PREFIX}unbounded.privacy/epsilon_given_words"] = "no noise, or zCDP: nothing pure is promised"
     if summary["utility"]["per"]["value"] is None:
         tags[f"{PREFIX}undefined.utility/per"] = short(str(summary["utility"]["per"]["reason"]))
     return tags

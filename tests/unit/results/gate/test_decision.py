@@ -30,6 +30,8 @@ GOOD = {
 #: Losses whose upper ends lie below the default margins.
 SMALL = {"identification_rate": (-2.0, 4.0), "linkability": (-0.02, 0.04), "d_ece": (-0.01, 0.03)}
 
+GIVEN, PADDED = frozenset({"recognized_words@0123456789ab"}), frozenset({"length@1s"})
+
 
 def evidence(label: str = "candidate", **changes: Any) -> Evidence:
     made = Evidence(label, PROMISES, {ATTACK: GOOD}, {"per": Measured(30.0, (28.0, 33.0))})
@@ -169,6 +171,16 @@ def test_a_champion_without_a_pinned_reference_is_kept() -> None:
         (Promised(1.0, "vector"), Promised(10.0, "utterance"), "the unit covers less"),
         (Promised(1.0, "speaker"), Promised(1.0, "utterance"), "the units cannot be compared"),
         (Promised(9.0, "utterance", 1e-5), Promised(10.0, "utterance"), "delta is larger"),
+        (
+            Promised(0.0, "utterance", invariants=GIVEN),
+            Promised(10.0, "utterance"),
+            "fewer pairs of utterances",
+        ),
+        (
+            Promised(9.0, "utterance"),
+            Promised(10.0, "utterance", invariants=PADDED),
+            "fewer pairs of utterances",
+        ),
         (rho(0.2), Promised(10.0, "utterance"), "the measures zcdp and pure cannot be compared"),
         (rho(0.3), rho(0.2), "zCDP rho 0.2 per utterance, delta 1e-05: rho is larger"),
     ],
@@ -186,6 +198,8 @@ def test_a_weaker_promise_is_kept(ours: Promised, theirs: Promised, why: str) ->
         (Promised(10.0, "utterance"), Promised(10.0, "utterance")),
         (Promised(9.0, "utterance", 1e-6), Promised(10.0, "utterance", 1e-6)),
         (Promised(10.0, "utterance"), Promised(10.0, "vector")),
+        (Promised(10.0, "utterance", invariants=PADDED), Promised(10.0, "utterance")),
+        (Promised(0.0, "utterance", invariants=GIVEN), Promised(0.0, "utterance", invariants=GIVEN)),
         (Promised(math.inf, "utterance"), Promised(math.inf, "utterance")),
         (rho(0.2), rho(0.2)),
         (Promised(0.1 + 0.2, "utterance"), Promised(0.3, "utterance")),
