@@ -107,7 +107,7 @@ def floor_figure(floor: Mapping[str, Any], probes: Sequence[Probe] = ()) -> Figu
         probes: Content probes with word errors, of the same natural language.
     """
     figure, (left, right) = new_figure(1, 2, width=6.8, height=4.4)
-    names = {"drawn": "sentences drawn from pi", "text": "text"}
+    names = {"drawn": "sentences drawn from π", "text": "text"}
     for index, (name, part) in enumerate(floor["sets"].items()):
         limit, rows = part["floor"], part["resampled"]
         what = "proven" if limit["kind"] == "theorem" else "estimate"
@@ -116,7 +116,7 @@ def floor_figure(floor: Mapping[str, Any], probes: Sequence[Probe] = ()) -> Figu
         epsilon = limit["epsilons"]
         left.plot(epsilon, [100 * x for x in limit["exact"]], label=f"most, {names[name]}: {what}", **line)
         right.plot(epsilon, limit["errors"], label=f"least, {names[name]}: {what}", **line)
-        shown = f"resampled words, {names[name]}, alpha {floor['alpha']:g}"
+        shown = f"resampled words, {names[name]}, α = {floor["alpha"]:g}"
         point |= {"linestyle": (0, (1, 2)), "label": shown}
         left.plot(epsilon, [row["exact"] for row in rows], **point)
         right.plot(epsilon, [row["errors"] for row in rows], **point)
