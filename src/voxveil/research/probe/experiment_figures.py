@@ -116,7 +116,7 @@ def floor_figure(floor: Mapping[str, Any], probes: Sequence[Probe] = ()) -> Figu
         epsilon = limit["epsilons"]
         left.plot(epsilon, [100 * x for x in limit["exact"]], label=f"most, {names[name]}: {what}", **line)
         right.plot(epsilon, limit["errors"], label=f"least, {names[name]}: {what}", **line)
-        shown = f"resampled words, {names[name]}, α = {floor["alpha"]:g}"
+        shown = f"resampled words, {names[name]}, α = {floor['alpha']:g}"
         point |= {"linestyle": (0, (1, 2)), "label": shown}
         left.plot(epsilon, [row["exact"] for row in rows], **point)
         right.plot(epsilon, [row["errors"] for row in rows], **point)
