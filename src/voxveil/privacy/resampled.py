@@ -28,7 +28,7 @@ kept string.
 a function of the padded length, which is the invariant ``length@q``. Every chunk releases one string, maybe
 an empty one, and pi of a chunk may be conditioned on the strings of earlier chunks that were *released*.
 Given those, each chunk is epsilon-DP by the theorem, so all of them are m epsilon-DP by adaptive
-composition. Cuts at pauses, or by what the words cost, would tell the number of chunks with certainty.
+composition. Cuts at pauses, or by what the words cost, would reveal the number of chunks with certainty.
 
 *Exactness.* alpha is rounded up to a multiple of 2^-64, which lowers the ratio, and one 64-bit word
 decides. pi is an integer over a power of two, and the comparison with pi_min is one of fractions. pi_min is
@@ -259,10 +259,10 @@ def likeliest(
     if not candidates:
         return None
     best = min(cost for _, cost in candidates)
-    near = sorted((pair for pair in candidates if pair[1] <= best + margin), key=lambda pair: pair[1])
-    coded = [(words, language.encode(words.sequence)) for words, _ in near]
+    close = sorted((pair for pair in candidates if pair[1] <= best + margin), key=lambda pair: pair[1])
+    coded = [(words, language.encode(words.sequence)) for words, _ in close]
     known = [(words, code) for words, code in coded if code is not None]
     if not known:
-        return near[0][0]
+        return close[0][0]
     chances = language.probabilities([code for _, code in known])
     return known[max(range(len(known)), key=lambda index: (chances[index], -index))][0]

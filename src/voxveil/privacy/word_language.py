@@ -83,18 +83,18 @@ class Level:
     def weight(self, rows: Ids, successors: Ids) -> Ids:
         """Return the weight of each successor in each row; 0 where it has none."""
         first, last = self._bounds(rows)
-        place = self._bisected(first, last, lambda middle: self.successors[middle] < successors)
-        found = place < last
-        found[found] = self.successors[place[found]] == successors[found]
-        return np.where(found, self.weights[np.where(found, place, 0)] if len(self.weights) else 0, 0)
+        index = self._bisected(first, last, lambda middle: self.successors[middle] < successors)
+        found = index < last
+        found[found] = self.successors[index[found]] == successors[found]
+        return np.where(found, self.weights[np.where(found, index, 0)] if len(self.weights) else 0, 0)
 
     def chosen(self, rows: Ids, shares: Ids) -> Ids:
         """Return the successor of each row that a share below the row's sum falls on."""
         first, last = self._bounds(rows)
         base = self.cumulative[first]
         with np.errstate(over="ignore"):
-            place = self._bisected(first, last, lambda middle: self.cumulative[middle + 1] - base <= shares)
-        return self.successors[place]
+            index = self._bisected(first, last, lambda middle: self.cumulative[middle + 1] - base <= shares)
+        return self.successors[index]
 
     def _bounds(self, rows: Ids) -> tuple[Ids, Ids]:
         ends = np.append(self.starts, self.starts[-1])
@@ -283,7 +283,7 @@ class WordLanguage:
             # Nothing is drawn after the longest string.
             steps = (*string, END)[: self.longest]
             whole = (*context, *steps)
-            rows += [whole[place : place + self.order] for place in range(len(steps))]
+            rows += [whole[start : start + self.order] for start in range(len(steps))]
             lengths.append(len(steps))
         grams = np.array(rows, np.int64)
         parts = []

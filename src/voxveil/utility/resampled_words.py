@@ -83,18 +83,18 @@ def expected_errors(
             f" {len(recognized)}), and at least one draw ({draws})"
         )
     drawn = [language.decode(string) for string in language.draw(len(references) * draws, noise.words)]
-    random, kept, near, right = [], [], [], []
+    random, kept, short, right = [], [], [], []
     for index, (reference, found) in enumerate(zip(references, recognized, strict=True)):
         edits = [
             count_edits(reference.sequence, string).errors
             for string in drawn[index * draws : (index + 1) * draws]
         ]
-        short = sum(min(edit, len(reference)) for edit in edits)
-        random.append((sum(edits) / draws, short / draws, edits.count(0) / draws))
-        own = count_edits(reference.sequence, found.sequence).errors if found is not None else 0
-        kept.append(own + further / 100.0 * len(reference))
-        near.append(min(kept[-1], float(len(reference))))
-        right.append(float(own == 0))
+        capped = sum(min(edit, len(reference)) for edit in edits)
+        random.append((sum(edits) / draws, capped / draws, edits.count(0) / draws))
+        found_edits = count_edits(reference.sequence, found.sequence).errors if found is not None else 0
+        kept.append(found_edits + further / 100.0 * len(reference))
+        short.append(min(kept[-1], float(len(reference))))
+        right.append(float(found_edits == 0))
     codes = [None if found is None else language.encode(found.sequence) for found in recognized]
     known = [code for code in codes if code is not None]
     chances = iter(language.probabilities(known))
@@ -107,10 +107,10 @@ def expected_errors(
         kinds = zip(*random, strict=True)
         errors, bounded, exact = (
             sum(
-                share * own + (1.0 - share) * other
-                for share, own, other in zip(shares, values, others, strict=True)
+                share * value + (1.0 - share) * other
+                for share, value, other in zip(shares, values, others, strict=True)
             )
-            for values, others in zip((kept, near, right), kinds, strict=True)
+            for values, others in zip((kept, short, right), kinds, strict=True)
         )
         result.append(
             ExpectedErrors(

@@ -137,11 +137,11 @@ def largest_mass(scores: Floats, log_counts: Floats) -> Floats:
         log_counts: (k,) ln n.
     """
     ordered = np.sort(scores)[::-1]
-    places = np.unique(np.linspace(0, len(ordered) - 1, min(_THRESHOLDS, len(ordered))).astype(np.int64))
-    # Above the threshold ordered[place] lie ``place`` scores.
-    sums = np.concatenate([[-np.inf], np.logaddexp.accumulate(-ordered)])[places]
-    thresholds = ordered[places]
-    means = (places - np.exp(thresholds + sums)) / len(ordered)
+    indices = np.unique(np.linspace(0, len(ordered) - 1, min(_THRESHOLDS, len(ordered))).astype(np.int64))
+    # Above the threshold ordered[index] lie ``index`` scores.
+    sums = np.concatenate([[-np.inf], np.logaddexp.accumulate(-ordered)])[indices]
+    thresholds = ordered[indices]
+    means = (indices - np.exp(thresholds + sums)) / len(ordered)
     with np.errstate(over="ignore"):
         bounds = np.exp(thresholds[None] + log_counts[:, None]) + means[None]
     # A threshold below all scores: every sentence counts.

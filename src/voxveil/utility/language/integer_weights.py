@@ -61,14 +61,14 @@ def public_language(
     """
     if not 0.0 <= empty <= 1.0:
         raise InputError(f"language: the share of the empty string must be 0 to 1, got {empty}")
-    own = {word for sentence in sentences for word in sentence}
+    domain = {word for sentence in sentences for word in sentence}
     if general is None:
-        model = ngrams.pruned(_estimated(sentences, sorted(own), knobs.order), knobs.prune)
+        model = ngrams.pruned(_estimated(sentences, sorted(domain), knobs.order), knobs.prune)
     else:
         order = np.argsort(-general.log_p[0], kind="stable")
         common = (general.words[index] for index in order)
         known = [word for word in common if Words.of(word).sequence == (word,)][: knobs.words]
-        model = language_model(general, sentences, sorted(own.union(known)), knobs)
+        model = language_model(general, sentences, sorted(domain.union(known)), knobs)
     return with_integer_weights(model, longest=longest, empty=round(empty * TOTAL))
 
 
