@@ -42,7 +42,7 @@ class TrainAttackerParams(SpeakerParams):
     kinds: str = knob(
         "ecapa",
         "by commas: ecapa, xvector_plda, f0_histogram, phone_histogram, prosody, wavlm, wavlm_ecapa,"
-        " pretrained, pretrained_lda, pretrained_finetuned",
+        " pretrained, pretrained_lda, pretrained_finetuned, words, rhythm",
         written="usually",
     )
     speeds: str = knob("1,0.9,1.1", "playing speeds of training speech by commas, each a speaker of its own")
@@ -62,6 +62,10 @@ class TrainAttackerParams(SpeakerParams):
     )
     finetune_steps: int = knob(200, "training steps of pretrained_finetuned", low=1)
     finetune_learning_rate: float = knob(1e-4, "Adam learning rate of pretrained_finetuned", above=0)
+    words_recognizer: str = knob(
+        "pocketsphinx", "recognizer of the kinds words and rhythm: pocketsphinx, or an imported model (folder, s3://)"
+    )
+    words_language: str = knob("en", "code of the language, for an imported recognizer that takes one")
     fusion_speakers: int = knob(
         0, "public speakers kept from training to fuse the attackers on; 0 = no fusion", low=0
     )

@@ -20,7 +20,7 @@ from voxveil.pretrained.folder import PretrainedModel
 from voxveil.pretrained.kinds import SpeechRecognizer
 from voxveil.runtime.errors import InputError
 
-__all__ = ["Recognition", "WordRecognizer", "words_in"]
+__all__ = ["Recognition", "WordRecognizer", "open_recognizer", "words_in"]
 
 
 class WordRecognizer:
@@ -83,11 +83,11 @@ class Recognition:
 def words_in(item: tuple[Recognition, str, bytes]) -> str:
     """Return the words in the FLAC bytes of one utterance (recognizer, id, flac); for worker processes."""
     recognition, name, flac = item
-    return _recognizer(recognition).recognize(decode(flac, name), f"utterance {name}")
+    return open_recognizer(recognition).recognize(decode(flac, name), f"utterance {name}")
 
 
 @lru_cache(maxsize=1)
-def _recognizer(recognition: Recognition) -> SpeechRecognizer:
+def open_recognizer(recognition: Recognition) -> SpeechRecognizer:
     """One per process: loading takes half a second and more."""
     if recognition.model is None:
         return WordRecognizer()
