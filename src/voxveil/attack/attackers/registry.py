@@ -23,6 +23,8 @@ from voxveil.attack.attackers.histograms import F0HistogramAttacker, PhoneHistog
 from voxveil.attack.attackers.interface import Attacker, TrainedAttacker, TrainingSetup
 from voxveil.attack.attackers.pretrained import FineTunedAttacker, PretrainedAttacker, PretrainedFrontEnd
 from voxveil.attack.attackers.prosody import Prosody
+from voxveil.attack.attackers.rhythm import Rhythm
+from voxveil.attack.attackers.words import WordsAttacker
 from voxveil.attack.wavlm import WavLMStatistics
 from voxveil.config.fields import listed
 from voxveil.corpus.split import Speech
@@ -96,6 +98,8 @@ KINDS: Mapping[str, Kind] = {
         FineTunedAttacker.load,
         seeded=True,
     ),
+    "words": Kind("recognized words (TF-IDF), cosine", WordsAttacker.train, WordsAttacker.load),
+    "rhythm": _plda("durations of aligned phones and pauses", Rhythm),
 }
 
 
