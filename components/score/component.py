@@ -18,6 +18,8 @@ def score(
     original_attacker_digest: str,
     released: Input[Dataset],
     released_digest: str,
+    public: Input[Dataset],
+    public_digest: str,
     private: Input[Dataset],
     private_digest: str,
     scores: Output[Dataset],

@@ -19,6 +19,8 @@ def score_share(
     original_attacker_digest: str,
     released: Input[Dataset],
     released_digest: str,
+    public: Input[Dataset],
+    public_digest: str,
     private: Input[Dataset],
     private_digest: str,
     made: Output[Dataset],

@@ -1,7 +1,7 @@
-"""Words and phones that a recognizer finds in clips, for attackers that read instead of listening to a voice.
+"""Words and phones that a recognizer finds in clips, for attackers of words and of rhythm.
 
-The recognizer is PocketSphinx or an imported model of kind ``recognizer``. Phones come from forced alignment of
-the recognized words, so nothing but the audio is used.
+The recognizer is PocketSphinx or an imported model of kind ``recognizer``. Phones come from forced alignment
+of the recognized words, so nothing but the audio is used.
 """
 
 from __future__ import annotations

@@ -115,12 +115,14 @@ class Scored:
         scores: (trials,) scores.
         ranks: The rank protocol scored.
         seed_eers: EER in % of the attacker with each seed; the lowest one's scores are those above.
+        blank: Utterances in which the attacker found nothing; None for one that always finds something.
     """
 
     conditions: Conditions
     scores: NDArray[np.float64]
     ranks: RankScores
     seed_eers: tuple[float, ...] = ()
+    blank: int | None = None
 
 
 def run_scenarios(
@@ -159,7 +161,7 @@ def strongest(tries: Sequence[Scored], lists: TrialLists) -> Scored:
         table = CountTable.from_scores(attempt.scores[is_target], attempt.scores[~is_target])
         rates.append(100.0 * eer(table))
     best = tries[int(np.argmin(rates))]
-    return Scored(best.conditions, best.scores, best.ranks, tuple(rates))
+    return replace(best, seed_eers=tuple(rates))
 
 
 def check_attackers(attackers: Attackers, training: str, tested: Sequence[str], where: str) -> None:
@@ -213,7 +215,14 @@ def _scored(attacker: Attacker, scenario: Scenario, vectors: dict[str, NDArray[n
         Conditions(attacker.name, scenario.name, scenario.enrolment, scenario.trial, attacker.training),
         score_trials(vectors, lists.enrolments, pairs, backend),
         score_ranks(vectors, scenario.plan.ranks, backend),
+        blank=_blank(attacker, vectors),
     )
+
+
+def _blank(attacker: Attacker, vectors: Mapping[str, NDArray[np.float32]]) -> int | None:
+    """Return how many utterances have the vector that an attacker gives where it finds nothing."""
+    blank = getattr(attacker, "blank", None)
+    return None if blank is None else sum(np.array_equal(vector, blank) for vector in vectors.values())
 
 
 def fused(fusion: Fusion, parts: Mapping[str, Scored]) -> Scored:
@@ -283,6 +292,8 @@ def write_attack(
     }
     if short_clips is not None:
         counts["short_clips_repeated"] = short_clips
+    if scored.blank is not None:
+        counts["utterances_without_result"] = scored.blank
     content = {"format": 1, **asdict(scored.conditions), "counts": counts}
     if len(scored.seed_eers) > 1:
         content["seed_eers"] = list(scored.seed_eers)
@@ -302,4 +313,5 @@ def read_attack(folder: Path) -> Scored:
         np.array([float(line.split()[2]) for line in lines]),
         RankScores.load(folder / "rank.npz"),
         tuple(content.get("seed_eers", ())),
+        content["counts"].get("utterances_without_result"),
     )

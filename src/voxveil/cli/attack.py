@@ -204,7 +204,7 @@ def _judge(
     folders = [folder for folder in attack_folders(attack.scores) if folder.parent.name in kinds]
     folders.sort(key=lambda path: (kinds.index(path.parent.name), order.index(path.name)))
     speakers = {"train": len(attack.test.train.speakers), "test": len(attack.test.lists.enrolments)}
-    result = judge_set(attack.test.name, folders, speakers, options, keep)
+    result = judge_set(attack.test.name, folders, speakers, options, keep, attack.run_transcripts())
     if not args.no_figures:
         from voxveil.metrics.plots import attack_matrix_figure, save_figure
 

@@ -63,7 +63,8 @@ class TrainAttackerParams(SpeakerParams):
     finetune_steps: int = knob(200, "training steps of pretrained_finetuned", low=1)
     finetune_learning_rate: float = knob(1e-4, "Adam learning rate of pretrained_finetuned", above=0)
     words_recognizer: str = knob(
-        "pocketsphinx", "recognizer of the kinds words and rhythm: pocketsphinx, or an imported model (folder, s3://)"
+        "pocketsphinx",
+        "recognizer of the kinds words and rhythm: pocketsphinx, or an imported model (folder, s3://)",
     )
     words_language: str = knob("en", "code of the language, for an imported recognizer that takes one")
     fusion_speakers: int = knob(

@@ -74,7 +74,7 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
         **{name: conditions[name] for name in ("enrolment", "trial", "training")},
         "trials": full["trials"],
         "metrics": {name: full["metrics"][name] for name in SHOWN},
-        "warnings": full["warnings"],
+        "warnings": [*full["warnings"], *_without_result(conditions)],
         "references": None if ranks is None else ranks.n_references,
         "inputs": None if ranks is None else ranks.n_inputs,
         "rank_histogram": None if ranks is None else rank_inputs(ranks).histogram().tolist(),
@@ -83,6 +83,17 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
     if "seed_eers" in conditions:
         attack["seed_eers"] = conditions["seed_eers"]
     return full, attack
+
+
+def _without_result(conditions: Mapping[str, Any]) -> list[dict[str, str]]:
+    count = conditions["counts"].get("utterances_without_result", 0)
+    if not count:
+        return []
+    text = (
+        f"{count} utterances gave the attacker nothing to compare (no recognized word, or words that do not"
+        " align with the speech); they have one constant vector and stay in every trial"
+    )
+    return [{"code": "utterances_without_result", "text": text}]
 
 
 def add_convergence_warnings(attacks: Sequence[dict[str, Any]]) -> None:

@@ -24,7 +24,9 @@ __all__ = [
     "IntArray",
     "RankSet",
     "ScoreSet",
+    "TRANSCRIPTS",
     "UndefinedMetricError",
+    "WORDS_ALONE",
     "dot",
 ]
 
@@ -32,6 +34,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 _DOT_BLOCK = 8192
+#: Attack on the transcripts of the trials, which no system changes: its name, and what stands for its
+#: scenario and for the state of its training, enrolments and trials.
+WORDS_ALONE, TRANSCRIPTS = "words_alone", "transcripts"
 
 
 class UndefinedMetricError(Exception):

@@ -26,6 +26,7 @@ WARNING_CODES = {
     "too_few_targets": "too few target trials or speakers for a claim",
     "pooled_attack_stronger": "the rank attack is far stronger than the EER says",
     "attacker_not_converged": "the attacker is too weak for its result to pass as privacy",
+    "utterances_without_result": "an attacker found nothing to compare in some utterances",
 }
 
 _NEAR_50 = 5.0  # percentage points

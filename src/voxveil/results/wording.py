@@ -13,6 +13,7 @@ __all__ = [
     "EER_NOTE",
     "INTERVAL_NOTE",
     "NULL_NOTE",
+    "WORDS_NOTE",
     "SYNTHETIC_NOTE",
     "any_concentrated",
     "bounds_text",
@@ -40,6 +41,10 @@ NULL_NOTE = (
     "'If nothing leaks' is what 95 % of random relabellings read on these same trials, the widest range"
     " over the systems shown: even a perfect system does not score 0. A value inside that range does not"
     " prove privacy by itself; each system's own range stands in its evaluate/SYSTEM/*.json."
+)
+WORDS_NOTE = (
+    "'The words alone' is an attack on the transcripts of these same trials (TF-IDF, no speech): what it"
+    " finds, no system that keeps the words can hide."
 )
 INTERVAL_NOTE = "Square brackets are 95 % intervals over speakers; a maximum has a range there instead."
 SYNTHETIC_NOTE = (

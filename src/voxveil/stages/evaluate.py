@@ -17,6 +17,7 @@ from typing import Any
 
 from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
 from voxveil.metrics.catalogue import flat_metrics
+from voxveil.metrics.data import WORDS_ALONE
 from voxveil.metrics.score_files import read_trials
 from voxveil.metrics.suite import SuiteOptions
 from voxveil.privacy.audit.information import passing_line
@@ -44,10 +45,14 @@ def run(context: StageContext) -> None:
     attacks: list[dict[str, Any]] = []
     flat: dict[str, float] = {}
     tested: set[str] = set()
+    words_alone = None
     for folder in _attacks(context.inputs["scores"]):
         full, attack = evaluate_attack(folder, options)
         write_json(out / f"{attack['attacker']}-{attack['scenario']}.json", full)
         flat.update(flat_metrics(full, attack["attacker"], attack["scenario"]))
+        if attack["attacker"] == WORDS_ALONE:
+            words_alone = attack
+            continue
         attacks.append(attack)
         tested.update(read_trials(folder / "trials.txt").utterances)
     add_convergence_warnings(attacks)
@@ -73,6 +78,7 @@ def run(context: StageContext) -> None:
             "corpus_synthetic": corpus["synthetic"],
             "promise": promised,
             "attacks": attacks,
+            "words_alone": words_alone,
             "independent": independent_disclosure(attacks),
             "utility": utility,
             "replicates": options.replicates,
@@ -178,7 +184,7 @@ def losses_projection(release: Release, *, public: bool) -> dict[str, Any]:
 
 def _attacks(scores: Path) -> list[Path]:
     folders = sorted(path.parent for path in scores.glob("*/*/scores.txt"))
-    if not folders:
+    if all(folder.parent.name == WORDS_ALONE for folder in folders):
         raise IncompleteInputError(f"{scores}: no ATTACKER/SCENARIO/scores.txt; run the score stage again")
     return folders
 

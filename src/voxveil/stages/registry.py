@@ -44,6 +44,11 @@ _COMMON = (
 )
 _AUDIO_IO = ("audio/files.py", "audio/containers.py", "audio/frames.py")
 _CURVES = tuple(f"tracking/{name}.py" for name in ("client", "mlflow_names", "sender", "store", "stream"))
+#: What the attackers of words and of rhythm recognize and align with.
+_READING = (
+    *("corpus/alignment.py", "corpus/espeak.py", "corpus/phones.py", "corpus/source.py"),
+    *("utility/transcripts.py", "utility/word_recognizer.py"),
+)
 _TRAIN = (*_COMMON, "stages/torchrun.py", "corpus/split.py", "audio", "training", *_CURVES)
 
 STAGES: tuple[StageSpec, ...] = (
@@ -198,7 +203,7 @@ STAGES: tuple[StageSpec, ...] = (
         _trained("a folder for each attacker; curve.csv, metrics.json, fusion.json"),
         keyed="system",
         sections=("train_attacker",),
-        packages=(*_TRAIN, "features/speaker", "attack", "pretrained"),
+        packages=(*_TRAIN, "features/speaker", "attack", "pretrained", *_READING),
         torch=True,
         gpu=True,
         cacheable=False,
@@ -210,6 +215,7 @@ STAGES: tuple[StageSpec, ...] = (
             Port("attacker", "Model", made_by="train_attacker", made_for="key"),
             Port("original_attacker", "Model", made_by="train_attacker", made_for="original"),
             _RELEASED,
+            _PUBLIC,
             _PRIVATE,
         ),
         (
@@ -231,6 +237,7 @@ STAGES: tuple[StageSpec, ...] = (
             "features/speaker",
             "attack",
             "pretrained",
+            *_READING,
             "metrics/data.py",
             "metrics/eer.py",
             "metrics/pav.py",

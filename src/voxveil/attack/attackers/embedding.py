@@ -111,7 +111,16 @@ class EmbeddingAttacker:
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (D,) projected vector of a clip."""
-        scaled = (self.front.raw(audio, name).astype(np.float64) - self.mean) / self.deviation
+        return self._projected(self.front.raw(audio, name))
+
+    @property
+    def blank(self) -> NDArray[np.float32] | None:
+        """Vector of an utterance in which the front end finds nothing; None if it always finds some."""
+        raw = getattr(self.front, "blank", None)
+        return None if raw is None else self._projected(raw)
+
+    def _projected(self, raw: NDArray[Any]) -> NDArray[np.float32]:
+        scaled = (raw.astype(np.float64) - self.mean) / self.deviation
         projected: NDArray[np.float32] = self.plda.project(scaled[None])[0].astype(np.float32)
         return projected
 

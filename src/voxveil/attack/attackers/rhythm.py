@@ -1,9 +1,10 @@
 """The rhythm front end: durations of phones and pauses in their context, without pitch, level or spectrum.
 
-Phone durations identify speakers, also in anonymized speech that keeps them: Tomashenko, Vincent, Tommasi, "Analysis
-of speech temporal dynamics in the context of speaker verification and voice anonymization", 2025. Here the phones
-come from forced alignment of recognized words. A linear model of public speech predicts the log duration of a phone
-from the phone and its neighbours; what is left of it, in standard deviations, describes the speaker.
+Phone durations identify speakers, also in anonymized speech that keeps them: Tomashenko, Vincent, Tommasi,
+"Analysis of speech temporal dynamics in the context of speaker verification and voice anonymization", 2025.
+Here the phones come from forced alignment of recognized words. A linear model of public speech predicts the
+log duration of a phone from the phone and its neighbours; the residuals, in standard deviations, describe
+the speaker.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class Rhythm:
             progress.update(done)
         if not clips:
             raise InputError(
-                f"attacker {cls.kind}: none of {total} public utterances of {speech.folder} could be aligned with"
-                " its recognized words; at least 1 must be"
+                f"attacker {cls.kind}: none of {total} public utterances of {speech.folder} could be aligned"
+                " with its recognized words; at least 1 must be"
             )
         durations = Durations.fit(clips)
         centre = np.mean([rhythm_values(clip, durations) for clip in clips], axis=0)
@@ -174,14 +175,16 @@ def rhythm_values(clip: PhoneTimes, durations: Durations) -> FloatArray:
         durations: Predictor of durations.
 
     Returns:
-        (70,): mean standard score of the duration of each of the 39 phones, mean and log deviation of the seven
-        classes, mean before and after pauses, mean, deviation and correlation of neighbours over all (each drawn
-        to its value in public speech where there are few phones), then pauses (5), rates (3) and the variability
-        of vowels and consonants (4).
+        (70,): mean standard score of the duration of each of the 39 phones; mean and log deviation of the
+        seven classes; mean before and after pauses; mean, deviation and correlation of neighbours over all
+        phones (each drawn to its value in public speech where there are few phones); pauses (5), rates (3),
+        and the variability of vowels and consonants (4).
     """
     columns, scores = durations.residuals(clip)
     phones, before, after = columns[:, 0], columns[:, 1] - _BEFORE, columns[:, 2] - _AFTER
-    of_phones = np.bincount(phones, scores, len(PHONES)) / (np.bincount(phones, minlength=len(PHONES)) + _SHRINK)
+    of_phones = np.bincount(phones, scores, len(PHONES)) / (
+        np.bincount(phones, minlength=len(PHONES)) + _SHRINK
+    )
     kinds = range(1, len(_CLASSES))
     classes = _CLASS[phones]
     means = [_mean(scores[classes == kind]) for kind in kinds]
@@ -214,7 +217,13 @@ def _timing(clip: PhoneTimes) -> list[float]:
     ]
     share = float(seconds[kinds == _VOWEL].sum()) / max(speech, _SHORTEST)
     intervals = [_intervals(kinds, seconds, vowel=vowel) for vowel in (True, False)]
-    return [*few, *rates, share, *(_variability(found) for found in intervals), _log_deviation(np.log(intervals[0]))]
+    return [
+        *few,
+        *rates,
+        share,
+        *(_variability(found) for found in intervals),
+        _log_deviation(np.log(intervals[0])),
+    ]
 
 
 def _intervals(kinds: NDArray[np.int64], seconds: FloatArray, *, vowel: bool) -> FloatArray:

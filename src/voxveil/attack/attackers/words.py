@@ -1,6 +1,6 @@
 """The attacker who reads: what a recognizer finds in speech, as TF-IDF of words and of character n-grams.
 
-What somebody speaks of, and the words they choose, give them away although no voice is heard. The same vectors of
+What somebody speaks of, and the words they choose, identify them without their voice. The same vectors of
 true transcripts (:mod:`voxveil.attack.transcripts`) show what no system that keeps the words can hide.
 """
 
@@ -142,6 +142,8 @@ def _counts(texts: Sequence[str]) -> list[Any]:
     """Return a (texts, entries) sparse matrix of how often each hashed term occurs, for each analysis."""
     text = optional_module("sklearn.feature_extraction.text", "train", "scikit-learn")
     return [
-        text.HashingVectorizer(n_features=_ENTRIES, alternate_sign=False, norm=None, **analysis).transform(texts)
+        text.HashingVectorizer(n_features=_ENTRIES, alternate_sign=False, norm=None, **analysis).transform(
+            texts
+        )
         for analysis in _ANALYSES
     ]

@@ -18,6 +18,10 @@ Keep = Callable[[Path, dict[str, Any], dict[str, Any]], None]
 
 #: Cell of the matrix that a scenario stands in: enrolment and trial.
 MATRIX = {"original": "OO", "ignorant": "OA", "lazy_informed": "AA", "semi_informed": "AA"}
+_WORDS_NOTE = (
+    "The words alone: TF-IDF of the trials' transcripts, without speech. What it finds, no system that keeps"
+    " the words can hide."
+)
 _HEADER = (
     "attacker",
     "scenario",
@@ -42,6 +46,7 @@ def judge_set(
     speakers: Mapping[str, int],
     options: SuiteOptions,
     keep: Keep,
+    words: Path | None = None,
 ) -> dict[str, Any]:
     """Evaluate every attack on a set and return the results.
 
@@ -51,7 +56,12 @@ def judge_set(
         speakers: How many the attackers were trained on (``train``) and tried on (``test``).
         options: How to evaluate.
         keep: Receives each result.
+        words: Folder of the attack on transcripts, where there is one.
     """
+    words_alone = None
+    if words is not None:
+        full, words_alone = evaluate_attack(words, options)
+        keep(words, full, words_alone)
     attacks = []
     for folder in folders:
         full, shown = evaluate_attack(folder, options)
@@ -61,6 +71,7 @@ def judge_set(
     return {
         "set": name,
         "attacks": attacks,
+        "words_alone": words_alone,
         "independent": independent_disclosure(attacks),
         "speakers": dict(speakers),
     }
@@ -83,7 +94,10 @@ def format_attacks(results: Sequence[Mapping[str, Any]], notes: Sequence[str] = 
             f"{result['set']}: {speakers['test']} speakers, attackers trained on {speakers['train']}",
         ]
         lines += ["trials: " + _trials(attacks[0]), ""]
-        lines += align_columns([_HEADER, *(_row(attack) for attack in attacks)])
+        words = result.get("words_alone")
+        rows = [_row(attack) for attack in attacks]
+        rows += [("the words alone", "", "", *_row(words)[3:])] if words else []
+        lines += align_columns([_HEADER, *rows])
         lines += ["", *_sexes(attacks)]
         for scenario, found in result["independent"].items():
             lines.append(
@@ -99,6 +113,7 @@ def format_attacks(results: Sequence[Mapping[str, Any]], notes: Sequence[str] = 
         "",
         "OO, OA, AA: original or anonymized enrolment and trials. OO says nothing of the anonymizer.",
         "A value inside 'if nothing leaks' does not prove privacy by itself.",
+        *([_WORDS_NOTE] if any(result.get("words_alone") for result in results) else []),
     ]
     return "\n".join(lines).lstrip("\n")
 

@@ -31,8 +31,10 @@ from voxveil.attack.scenarios import (
     run_scenarios,
     write_attack,
 )
+from voxveil.attack.transcripts import score_transcripts, transcripts_of
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech
+from voxveil.metrics.data import TRANSCRIPTS, WORDS_ALONE
 from voxveil.runtime.atomic import read_json, whole_directory
 from voxveil.runtime.done import DONE, finish
 from voxveil.runtime.errors import InputError
@@ -120,6 +122,37 @@ class Attack:
             write_stamp(folder, stamp)
             finish(folder, "attack", FUSION)
 
+    def run_transcripts(self) -> Path | None:
+        """Attack the transcripts of the trials, unless that is done.
+
+        Returns:
+            The folder of the attack; None where utterances or public speech have no transcripts.
+        """
+        texts = transcripts_of(self.test.original) | transcripts_of(self.test.speech)
+        public = transcripts_of(self.test.original_train) or transcripts_of(self.test.train)
+        plan = self._plan(pooled=True)
+        target = self.scores / WORDS_ALONE
+        stamp = {
+            "texts": content_digest([texts, public]),
+            "lists": self._lists_digest(),
+            "rank_inputs": self.rank_inputs,
+            "seed": self.seed,
+            "version": __version__,
+        }
+        if not has_stamp(target, stamp):
+            scored = score_transcripts(texts, public, plan)
+            if scored is None:
+                return None
+            with whole_directory(target) as folder:
+                self._write(folder, scored)
+                write_stamp(folder, stamp)
+                finish(folder, "attack", WORDS_ALONE)
+        return target / TRANSCRIPTS
+
+    def _lists_digest(self) -> str:
+        lists = self.test.lists
+        return content_digest([dict(lists.enrolments), [asdict(trial) for trial in lists.trials]])
+
     def _states(self) -> tuple[str, ...]:
         return ("anonymized",) if self.test.original_train is None else _STATES
 
@@ -168,14 +201,13 @@ class Attack:
         }
 
     def _made_from(self, kind: str, seeds: Mapping[str, int]) -> dict[str, Any]:
-        lists = self.test.lists
         return {
             "attackers": [
                 self._trained_from(kind, state, number)
                 for state in self._states()
                 for number in seeds_of(kind, seeds[state])
             ],
-            "lists": content_digest([dict(lists.enrolments), [asdict(trial) for trial in lists.trials]]),
+            "lists": self._lists_digest(),
             "speech": speech_digest(self.test.speech),
             "original": "" if self.test.original is None else speech_digest(self.test.original),
             "rank_inputs": self.rank_inputs,

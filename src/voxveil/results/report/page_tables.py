@@ -13,7 +13,7 @@ from typing import Any
 from voxveil.metrics.catalogue import METRICS
 from voxveil.results.html import html_table, small_below, value_cell
 from voxveil.results.report.published import ESTIMATORS, IDENTIFICATION, VPC2024
-from voxveil.results.report.results import Attack, Summary, attacks, headline
+from voxveil.results.report.results import Attack, Summary, attacks, headline, words_alone
 from voxveil.results.report.utility import has_pitch, has_words, judges_of, other_recognizers
 from voxveil.results.wording import (
     any_concentrated,
@@ -56,7 +56,7 @@ _WORST = (
     ("eps_max_rank", "Rank"),
     ("rank_max", "Rank, largest"),
 )
-_NOTHING = "if nothing leaks"
+_NOTHING, _WORDS = "if nothing leaks", "the words alone"
 
 
 def promise_table(summaries: Sequence[Summary]) -> str:
@@ -119,12 +119,16 @@ def _metric_table(
         rows.append([escape(summary["system"]), small_below(who_attacks(attack), _states(attack)), *cells])
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [escape(bounds_text(null_envelope(everyone, name))) for name, _ in metrics]
-    rows.append([_NOTHING, "", *nulls, *("" for _ in (*extra, *recognizers, *judges))])
+    blank = ["" for _ in (*extra, *recognizers, *judges)]
+    words = words_alone(summaries)
+    if words:
+        rows.append([_WORDS, "", *(value_cell(words["metrics"][name]) for name, _ in metrics), *blank])
+    rows.append([_NOTHING, "", *nulls, *blank])
     header = ["System", "Attacker <small>enrolment → trials</small>"]
     header += [f"{title} <small>{METRICS[name].unit}</small>" for name, title in metrics]
     header += [*extra.values(), *(f"Word errors by {escape(kind)} <small>%</small>" for kind in recognizers)]
     header += [*(f"Naturalness <small>MOS by {escape(judge)}</small>" for judge in judges)]
-    return html_table(caption, header, rows, marked=(_NOTHING,), cards=utility)
+    return html_table(caption, header, rows, marked=(_WORDS, _NOTHING), cards=utility)
 
 
 def conditions_table(summaries: Sequence[Summary]) -> str:

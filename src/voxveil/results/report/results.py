@@ -23,6 +23,7 @@ __all__ = [
     "read_summaries",
     "results_digest",
     "same_corpus",
+    "words_alone",
     "warnings_by_code",
 ]
 
@@ -93,6 +94,12 @@ def same_corpus(summaries: Sequence[Summary]) -> Mapping[str, Any]:
                 " run the stages of both again"
             )
     return dict(first["corpus"])
+
+
+def words_alone(summaries: Sequence[Summary]) -> Attack | None:
+    """Return the attack on the transcripts of the trials, the same for all systems; None without one."""
+    found = (summary.get("words_alone") for summary in summaries)
+    return next((attack for attack in found if attack), None)
 
 
 def _eer(attack: Attack) -> float:

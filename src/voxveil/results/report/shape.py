@@ -117,6 +117,7 @@ SUMMARY = {
         "passing": TEXT,
     },
     "attacks": [_ATTACK],
+    "words_alone?": Maybe(_ATTACK),
     "utility": {
         "per": _ERRORS,
         "wer": Maybe(_ERRORS),

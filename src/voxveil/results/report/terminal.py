@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voxveil.metrics.evidence import WARNING_CODES
-from voxveil.results.report.results import Attack, Summary, attacks, warnings_by_code
+from voxveil.results.report.results import Attack, Summary, attacks, warnings_by_code, words_alone
 from voxveil.results.report.utility import utility_lines
 from voxveil.results.wording import (
     EER_NOTE,
     NULL_NOTE,
+    WORDS_NOTE,
     any_concentrated,
     bounds_text,
     concentrated_text,
@@ -46,12 +47,12 @@ def results_table(summaries: Sequence[Summary]) -> str:
     ]
     for name in dict.fromkeys(conditions(attack) for _, attack in attacks(summaries)):
         chosen = [(s, a) for s, a in attacks(summaries) if conditions(a) == name]
-        parts += ["", f"Measured: {name}", *_measured(chosen)]
+        parts += ["", f"Measured: {name}", *_measured(chosen, words_alone(summaries))]
     warned = _warned(summaries)
     if warned:
         parts += ["", "Warnings (figures in the report and in evaluate/SYSTEM/*.json):", *warned]
     parts += ["", "Is it understood?", *(f"  {line}" for line in utility_lines(summaries))]
-    parts += ["", EER_NOTE, NULL_NOTE]
+    parts += ["", EER_NOTE, NULL_NOTE, *([WORDS_NOTE] if words_alone(summaries) else [])]
     return "\n".join(parts)
 
 
@@ -76,12 +77,14 @@ def _promised(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _measured(chosen: Sequence[tuple[Summary, Attack]]) -> list[str]:
+def _measured(chosen: Sequence[tuple[Summary, Attack]], words: Attack | None) -> list[str]:
     rows = []
     for summary, attack in chosen:
         cells = [metric_text(attack["metrics"][name]) for name, _ in _MEASURED]
         rows.append((summary["system"], *cells, metric_text(summary["utility"]["per"])))
     nulls = [bounds_text(null_envelope([a for _, a in chosen], name)) for name, _ in _MEASURED]
+    if words:
+        rows.append(("the words alone", *(metric_text(words["metrics"][name]) for name, _ in _MEASURED), ""))
     rows.append(("if nothing leaks", *nulls, ""))
     references = {attack["references"] for _, attack in chosen if attack["references"]}
     chance = " (chance " + ", ".join(number(100 / n) for n in sorted(references)) + ")" if references else ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from voxveil.results.report.results import Summary, attacks
+from voxveil.results.report.results import Summary, attacks, words_alone
 from voxveil.results.report.utility import verdict
 from voxveil.results.wording import (
     EER_NOTE,
     NULL_NOTE,
     SYNTHETIC_NOTE,
+    WORDS_NOTE,
     bounds_text,
     concentrated,
     concentrated_text,
@@ -52,9 +53,15 @@ def describe_run(summaries: Sequence[Summary]) -> str:
         )
     everyone = [attack for _, attack in attacks(summaries)]
     nulls = [bounds_text(null_envelope(everyone, name)) for name, _ in _COLUMNS]
+    words = words_alone(summaries)
+    if words:
+        found = [metric_text(words["metrics"][name]) for name, _ in _COLUMNS]
+        rows.append(["the words alone", "", *("" for _ in extra), "", *found, ""])
     rows.append(["if nothing leaks", "", *("" for _ in extra), "", *nulls, ""])
     lines = [_row(header), _row(["---"] * len(header)), *(_row(row) for row in rows)]
-    return "\n".join([*_synthetic(summaries[0]), *lines, "", EER_NOTE, "", NULL_NOTE])
+    return "\n".join(
+        [*_synthetic(summaries[0]), *lines, "", EER_NOTE, "", NULL_NOTE, *(["", WORDS_NOTE] if words else [])]
+    )
 
 
 def describe_system(summary: Summary) -> str:

@@ -170,7 +170,7 @@ def system_plan(folder: Path, summary: Summary, key: str, results: str) -> Plan:
 def _absent(folder: Path, summary: Summary) -> dict[str, str]:
     """Return a tag for every metric that has no number, with the reason: MLflow must not invent one."""
     tags = {}
-    for attack in summary["attacks"]:
+    for attack in (*summary["attacks"], *filter(None, [summary.get("words_alone")])):
         full = read_json(folder / f"{attack['attacker']}-{attack['scenario']}.json")
         for name, reason in undefined_metrics(full).items():
             kind = "unbounded" if reason.startswith("unbounded") else "undefined"
