@@ -63,7 +63,11 @@ def inputs(tmp_path: Path) -> dict[str, Path]:
     finish(released, "anonymize", "anon")
     attacker = write_attacker(tmp_path / "attacker", ["s90", "s91"])
     first = write_attacker(tmp_path / "original_attacker", ["s90", "s91"], "original")
-    return {"attacker": attacker, "original_attacker": first, "released": released, "private": private}
+    public = tmp_path / "public"
+    write_voices(public / "attacker", range(2), 1, seconds=0.1)
+    finish(public, "prepare", None)
+    folders = {"released": released, "private": private, "public": public}
+    return {"attacker": attacker, "original_attacker": first, **folders}
 
 
 def score(params: Path, inputs: dict[str, Path], out: Path, key: str = "anon") -> Path:

@@ -50,6 +50,8 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     split = write_voices(tmp_path / "private/private", range(30, 36), 4, seconds=0.5)
     write_trials(tmp_path / "private/trials", draw_trials(split, 2, seed=1))
     finish(tmp_path / "private", "prepare", None)
+    write_voices(tmp_path / "public/attacker", range(2), 1, seconds=0.1)
+    finish(tmp_path / "public", "prepare", None)
     write_voices(tmp_path / "released", range(30, 36), 4, seconds=0.5)
     finish(tmp_path / "released", "anonymize", "anon")
     return tmp_path
@@ -69,7 +71,7 @@ def test_every_kind_attacks_in_every_scenario_and_the_fusion_too(private: Path) 
     assert set(numbers) == {"train_attacker/anon/accuracy", "train_attacker/anon/loss"}
 
     inputs = {"attacker": models["anon"], "original_attacker": models["original"]}
-    inputs |= {name: private / name for name in ("released", "private")}
+    inputs |= {name: private / name for name in ("released", "private", "public")}
     run_stage("score", params, inputs, {"scores": private / "scores"}, key="anon")
     found = []
     for kind in (*kinds, "fusion"):

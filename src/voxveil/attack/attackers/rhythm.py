@@ -82,7 +82,8 @@ class Durations:
         counts = np.bincount(columns[:, 0], minlength=len(PHONES))
         squares = np.bincount(columns[:, 0], left**2, len(PHONES))
         overall = max(float((left**2).mean()) if len(left) else 1.0, 1e-4)
-        return cls(weights, np.sqrt((squares + _RIDGE * overall) / (counts + _RIDGE)))
+        deviation: FloatArray = np.sqrt((squares + _RIDGE * overall) / (counts + _RIDGE))
+        return cls(weights, deviation)
 
     def residuals(self, clip: PhoneTimes) -> tuple[NDArray[np.int64], FloatArray]:
         """Return (n, 3) phone, class before and class after of the phones, and their (n,) standard scores."""
@@ -231,7 +232,8 @@ def _intervals(kinds: NDArray[np.int64], seconds: FloatArray, *, vowel: bool) ->
     wanted = (kinds == _VOWEL) if vowel else (kinds > _VOWEL)
     bounds = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]]).astype(np.int8)))
     sums = np.concatenate([[0.0], np.cumsum(seconds)])
-    return np.maximum(sums[bounds[1::2]] - sums[bounds[::2]], _SHORTEST)
+    lengths: FloatArray = np.maximum(sums[bounds[1::2]] - sums[bounds[::2]], _SHORTEST)
+    return lengths
 
 
 def _variability(lengths: FloatArray) -> float:
