@@ -95,7 +95,8 @@ def chain(params: Any, values: Params, configure: Callable[..., Any], corpus: An
         released = take("released", speech)
         if system == original:
             original_attacker = take("original_attacker", attacker, "model")
-        attacked = {**take("attacker", attacker, "model"), **original_attacker, **released, **private}
+        trained_on = {**take("attacker", attacker, "model"), **original_attacker}
+        attacked = {**trained_on, **released, **public, **private}
         scores = spread("score", system, attacked, params, values, configure)
         transcripts = configure(
             transcribe(**identity, **recognizer, **released, **private), "transcribe", system
