@@ -31,9 +31,18 @@ def voice(speaker: int, utterance: int, samples: int) -> NDArray[np.float32]:
 
 
 def write_voices(
-    folder: Path, speakers: range, utterances: int, *, seconds: float = 1.2, prefix: str = "s"
+    folder: Path,
+    speakers: range,
+    utterances: int,
+    *,
+    seconds: float = 1.2,
+    prefix: str = "s",
+    text: str = "",
 ) -> Split:
-    """Write a split with audio and F0 (a constant, voiced but for the first 5 frames)."""
+    """Write a split with audio and F0 (a constant, voiced but for the first 5 frames).
+
+    Transcripts are ``text`` with the speaker's name and the number of the utterance; none where it is empty.
+    """
     with SplitWriter(folder) as writer:
         for number in speakers:
             for index in range(utterances):
@@ -42,6 +51,7 @@ def write_voices(
                 f0 = np.full(frame_count(samples), 100.0 + number, np.float32)
                 f0[:5] = 0
                 name = f"{prefix}{number:02d}"
-                item = Utterance(f"{name}-{index}", name, "FM"[number % 2], samples)
+                words = f"{text} {name} {index}" if text else ""
+                item = Utterance(f"{name}-{index}", name, "FM"[number % 2], samples, words)
                 writer.add(item, flac, f0=f0)
     return Split(folder)

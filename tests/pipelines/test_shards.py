@@ -143,6 +143,7 @@ def share_call(pipeline: Pipeline, tmp_path: Path, params: dict[str, Any], which
         ("attacker", "train_attacker", "anon"),
         ("original_attacker", "train_attacker", "original"),
         ("released", "anonymize", "anon"),
+        ("public", "prepare", ""),
         ("private", "prepare", ""),
     ):
         artifacts[name] = tmp_path / "in" / name

@@ -255,6 +255,36 @@ def with_seeds_and_fusion(folder: Path, system: str) -> None:
     finish(folder, "train_attacker", system)
 
 
+def with_transcripts(inputs: dict[str, Path]) -> None:
+    """Give private and public speech transcripts."""
+    for folder, speakers, utterances in (
+        ("private/private", range(30, 34), 4),
+        ("public/attacker", range(2), 1),
+    ):
+        name, _, split = folder.partition("/")
+        shutil.rmtree(inputs[name] / split)
+        seconds = 0.4 if name == "private" else 0.1
+        write_voices(inputs[name] / split, speakers, utterances, seconds=seconds, text="THE WORDS OF")
+        finish(inputs[name], "prepare", None)
+
+
+def test_transcripts_are_attacked_too_in_the_first_share(
+    params: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    before = score(params, inputs, tmp_path / "before").parent.parent
+    assert not (before / "words_alone").exists()
+    with_transcripts(inputs)
+    whole = score(params, inputs, tmp_path / "whole").parent.parent
+    folder = whole / "words_alone/transcripts"
+    found = read_evaluation(folder / "scores.txt", folder / "trials.txt", rank=folder / "rank.npz")
+    assert found.scores.target.min() > found.scores.nontarget.max(), "each speaker's name is in the words"
+    parts = [share(params, inputs, tmp_path / f"share{n}", Share(n, 2)) for n in (1, 2)]
+    assert [(part / "scores/words_alone").is_dir() for part in parts] == [True, False]
+    gather_stage("score", "anon", parts, {"scores": tmp_path / "gathered"}, 2)
+    for path in (path for path in whole.rglob("*") if path.is_file() and path.name != "_DONE.json"):
+        assert path.read_bytes() == (tmp_path / "gathered" / path.relative_to(whole)).read_bytes()
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_scenarios_of_several_pods_are_the_files_of_one(
     params: Path, inputs: dict[str, Path], tmp_path: Path, count: int

@@ -27,6 +27,7 @@ __all__ = [
     "evaluate_attack",
     "independent_disclosure",
     "not_converged_on",
+    "without_result",
 ]
 
 #: Metrics of a summary, in the order of tables.
@@ -74,7 +75,7 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
         **{name: conditions[name] for name in ("enrolment", "trial", "training")},
         "trials": full["trials"],
         "metrics": {name: full["metrics"][name] for name in SHOWN},
-        "warnings": [*full["warnings"], *_without_result(conditions)],
+        "warnings": [*full["warnings"], *without_result(conditions)],
         "references": None if ranks is None else ranks.n_references,
         "inputs": None if ranks is None else ranks.n_inputs,
         "rank_histogram": None if ranks is None else rank_inputs(ranks).histogram().tolist(),
@@ -85,7 +86,8 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
     return full, attack
 
 
-def _without_result(conditions: Mapping[str, Any]) -> list[dict[str, str]]:
+def without_result(conditions: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the warning that an attacker found nothing in some utterances, from its ``conditions.json``."""
     count = conditions["counts"].get("utterances_without_result", 0)
     if not count:
         return []

@@ -58,6 +58,26 @@ def test_the_whole_matrix_with_fusion_and_table(
     assert "mine: 4 speakers, attackers trained on 6" in shown
 
 
+def test_transcripts_make_the_row_of_the_words_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_external(tmp_path / "mine")
+    assert attack(folder, tmp_path / "out", "--no-figures", attackers="f0_histogram") == 0
+    assert "the words alone" not in capsys.readouterr().out
+    for part in ("train", "test"):
+        owners = [line.split() for line in (folder / part / "utt2spk").read_text().splitlines()]
+        lines = [f"{item} THE WORDS OF NUMBER {speaker}\n" for item, speaker in owners]
+        (folder / part / "text").write_text("".join(lines))
+    assert attack(folder, tmp_path / "out", "--no-figures", attackers="f0_histogram") == 0
+    shown = capsys.readouterr().out
+    (row,) = [line for line in shown.splitlines() if line.startswith("the words alone")]
+    assert row.split()[3:5] == ["transcripts", "0"], "the speaker's name is in the words"
+    (found,) = content(tmp_path / "out")["sets"]
+    assert found["words_alone"]["attacker"] == "words_alone"
+    assert {each["attacker"] for each in found["attacks"]} == {"f0_histogram"}
+    assert (tmp_path / "out/results/mine/words_alone-transcripts.json").is_file()
+
+
 def test_a_second_run_trains_and_scores_nothing(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

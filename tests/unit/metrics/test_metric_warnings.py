@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from metric_reference import arrays
 
-from voxveil.metrics.attacked import convergence_warnings
+from voxveil.metrics.attacked import convergence_warnings, without_result
 from voxveil.metrics.data import RankSet, ScoreSet
 from voxveil.metrics.evidence import WARNING_CODES, binormal_identification
 from voxveil.metrics.suite import SuiteOptions, evaluate_scores
@@ -128,6 +128,14 @@ def test_attacker_not_converged_is_a_rule_of_its_own():
         }
     ]
     assert convergence_warnings(attacks)["ecapa", "semi_informed"]["code"] in WARNING_CODES
+
+
+def test_utterances_without_result_are_counted_in_words():
+    assert without_result({"counts": {"utterances_without_result": 0}}) == []
+    assert without_result({"counts": {}}) == []
+    (found,) = without_result({"counts": {"utterances_without_result": 3}})
+    assert found["code"] in WARNING_CODES
+    assert found["text"].startswith("3 utterances gave the attacker nothing to compare")
 
 
 def test_all_codes_are_covered():
