@@ -1,4 +1,4 @@
-"""The attack on the true transcripts of the trials: what an attacker finds who has the words alone.
+"""The attack on the corpus's transcripts of the trials: what an attacker finds who has the words alone.
 
 It needs no speech and no recognizer, so it is the same for every system. What it finds, no system that keeps
 the words can hide. TF-IDF is not the best reader, so others may find more.

@@ -28,6 +28,8 @@ LEFT_OUT = {
     "probe.largest_errors",
     "train_attacker.pretrained",
     "train_attacker.wavlm",
+    "train_attacker.words_language",
+    "train_attacker.words_recognizer",
     "train_content.bf16",
     "train_content.gpus",
     "train_content.targets",
