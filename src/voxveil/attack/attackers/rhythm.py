@@ -76,7 +76,7 @@ class Durations:
             for other in columns.T:
                 np.add.at(gram, (column, other), 1.0)
             np.add.at(target, column, logs - mean)
-        weights: FloatArray = np.linalg.solve(gram, target)
+        weights = np.asarray(np.linalg.solve(gram, target), np.float64)
         weights[: len(PHONES)] += mean
         left = logs - weights[columns].sum(axis=1)
         counts = np.bincount(columns[:, 0], minlength=len(PHONES))

@@ -1,7 +1,7 @@
 """The attacker who reads: what a recognizer finds in speech, as TF-IDF of words and of character n-grams.
 
 What somebody speaks of, and the words they choose, identify them without their voice. The same vectors of
-the corpus's transcripts (:mod:`voxveil.attack.transcripts`) show what no system that keeps the words can hide.
+the corpus's transcripts (:mod:`voxveil.attack.transcripts`) show what no system that keeps the words hides.
 """
 
 from __future__ import annotations
