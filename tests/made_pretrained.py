@@ -18,6 +18,23 @@ SOURCES = {
 }
 
 
+def small_ecapa(folder: Path) -> Path:
+    """Write untrained weights in the files of SpeechBrain's ECAPA-TDNN."""
+    import torch
+    from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
+
+    folder.mkdir()
+    network = ECAPA_TDNN(80, lin_neurons=8, channels=[16] * 4 + [48])
+    torch.save(network.state_dict(), folder / "embedding_model.ckpt")
+    return folder
+
+
+def import_ecapa(folder: Path) -> Path:
+    """Import a small ECAPA-TDNN without training into ``folder``."""
+    source = small_ecapa(folder.with_name(f"{folder.name}-source"))
+    return import_model([str(source)], "speechbrain_ecapa", folder, licence="MIT").folder
+
+
 class Imported:
     """Imports each architecture once and returns its folder."""
 

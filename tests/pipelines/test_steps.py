@@ -28,7 +28,7 @@ from voxveil.runtime.atomic import read_json
 from voxveil.runtime.done import finish, require_done
 from voxveil.runtime.errors import IncompleteInputError, InputError, PrivacyError
 from voxveil.tracking.client import TrackingError, connect
-from voxveil.tracking.models.fetching import locate_model
+from voxveil.tracking.models.contents import locate_model
 from voxveil.tracking.models.registering import find_alias
 from voxveil.tracking.store import resolve_store
 

@@ -29,7 +29,7 @@ from voxveil.runtime.done import file_sha256
 from voxveil.runtime.s3 import S3Uri
 from voxveil.tracking.find_runs import find_run
 from voxveil.tracking.models.addresses import RegistryAddress
-from voxveil.tracking.models.registering import read_pointer
+from voxveil.tracking.models.fetching import read_pointer
 from voxveil.tracking.store import Store, resolve_store
 
 OLD = Path(__file__).resolve().parents[1] / "old_files"

@@ -33,7 +33,7 @@ from voxveil.runtime.atomic import write_bytes
 from voxveil.runtime.errors import InputError, PrivacyError
 from voxveil.runtime.terminal import Progress
 from voxveil.runtime.workers import in_order
-from voxveil.tracking.models.fetching import locate_model
+from voxveil.tracking.models.contents import locate_model
 
 __all__ = ["EPILOG", "HELP", "add_arguments", "run"]
 

@@ -72,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--fuse", type=int, default=0, metavar="N", help="fuse all, on N training speakers held out"
     )
-    how.add_argument("--wavlm", default="", metavar="PATH", help="folder or hub name of a WavLM")
+    how.add_argument(
+        "--wavlm", default="", metavar="MODEL", help="imported WavLM or HuBERT: a folder, s3:// or models:/"
+    )
     how.add_argument(
         "--set",
         action="append",
@@ -101,9 +103,10 @@ def run(args: argparse.Namespace) -> int:
     from voxveil.config.fields import listed
     from voxveil.metrics.suite import SuiteOptions
     from voxveil.runtime.atomic import write_json
+    from voxveil.stages.train_attacker import with_local_models
     from voxveil.training.loop import use_threads
 
-    params = _params(args)
+    params = with_local_models(_params(args))
     kinds = listed_kinds(params.kinds)
     use_threads(args.threads)
     external = find_external(

@@ -13,7 +13,7 @@ __all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Register and fetch models (MLflow holds a pointer and a checksum), and import pretrained ones."
 
-EPILOG = """A registered version holds bundle.json, SHA256SUMS and pointer.json. The bytes lie where the
+EPILOG = """A registered version holds bundle.json or model.json, SHA256SUMS and pointer.json. The bytes lie where the
 pointer says: in S3 (--to uploads them), or in DVC at the checked-out commit, which must be pushed
 ('git push', 'dvc push'). MLFLOW_TRACKING_URI names the registry. Fetched models lie in VOXVEIL_CACHE,
 by default ~/.cache/voxveil; every file is held against its SHA-256 before it is used.
@@ -25,6 +25,8 @@ examples:
   voxveil anonymize recordings/ private/ --model models:/anonymizer@champion
   voxveil model import hub:Systran/faster-whisper-base@COMMIT --out whisper --architecture faster_whisper
   voxveil model show whisper                                            # checks every digest
+  voxveil model register whisper --name whisper --alias judge --to s3://voxveil/models
+  voxveil params set transcribe.recognizer=models:/whisper@judge
 """
 
 
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``voxveil model``."""
     actions = add_actions(parser)
     register = add_action(actions, "register", _register, "make a version of a registered model")
-    register.add_argument("folder", type=Path, metavar="DIR", help="model bundle")
+    register.add_argument("folder", type=Path, metavar="DIR", help="model bundle or imported model")
     register.add_argument("--name", required=True, metavar="N", help="registered model")
     register.add_argument("--alias", default="", metavar="A", help="move this alias to it, e.g. champion")
     register.add_argument(
@@ -69,24 +71,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="digest that an original file must have; may be repeated",
     )
     shown = add_action(actions, "show", _show, "check an imported model and print what it is")
-    shown.add_argument("folder", type=Path, metavar="DIR", help="folder of an imported model")
+    shown.add_argument("model", metavar="MODEL", help="folder of an imported model, s3:// or models:/")
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    from voxveil.tracking.models.fetching import locate_model
+    from voxveil.tracking.models.contents import locate_model
 
-    print(locate_model(args.model, args.system))
+    print(locate_model(args.model, args.system, imported=True))
     return 0
 
 
 def _register(args: argparse.Namespace) -> int:
-    from voxveil.anonymize.bundle import read_bundle
     from voxveil.runtime.s3 import S3Uri
+    from voxveil.tracking.models.contents import read_contents
     from voxveil.tracking.models.registering import register_model
     from voxveil.tracking.models.storing import dvc_address, upload
     from voxveil.tracking.store import resolve_store
 
-    read_bundle(args.folder)
+    read_contents(args.folder)
     address = upload(args.folder, S3Uri.parse(args.to, name="--to")) if args.to else dvc_address(args.folder)
     store = resolve_store()
     version = register_model(args.folder, args.name, address, store, args.alias)
@@ -102,14 +104,14 @@ def _import(args: argparse.Namespace) -> int:
         raise InputError(f"--out {args.out}: exists already; name a new folder")
     digests = _digests(args.sha256)
     import_model(args.sources, args.architecture, args.out, licence=args.licence, digests=digests)
-    args.folder = args.out
+    args.model = str(args.out)
     return _show(args)
 
 
 def _show(args: argparse.Namespace) -> int:
-    from voxveil.pretrained.folder import read_model
+    from voxveil.tracking.models.fetching import locate_pretrained
 
-    model = read_model(args.folder)
+    model = locate_pretrained(args.model, "", "MODEL")
     facts = {"kind": model.kind, **model.facts(), "sample rate": f"{model.sample_rate} Hz"}
     for name, value in facts.items():
         print(f"{name}: {value}")

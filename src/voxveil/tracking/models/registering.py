@@ -1,4 +1,4 @@
-"""Registration of a model in MLflow as bundle.json, SHA256SUMS and pointer.json, without the weights.
+"""Registration of a model in MLflow by its description, SHA256SUMS and pointer.json, without the weights.
 
 Registering the same bytes at the same address again finds the version that is there.
 """
@@ -6,123 +6,61 @@ Registering the same bytes at the same address again finds the version that is t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from voxveil.anonymize.bundle import Bundle, read_bundle
-from voxveil.runtime.atomic import read_json, write_json
+from voxveil.runtime.atomic import write_json
 from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
-from voxveil.runtime.errors import IncompleteInputError, InputError
+from voxveil.runtime.errors import InputError
 from voxveil.runtime.s3 import S3Uri
-from voxveil.tracking.client import Tracker, call_or_none, common_tags, connect, connect_to_read
+from voxveil.tracking.client import Tracker, call_or_none, common_tags, connect
 from voxveil.tracking.mlflow_names import PREFIX
-from voxveil.tracking.models.addresses import DVCAddress, Pointer, RegistryAddress
+from voxveil.tracking.models.addresses import DVCAddress, Pointer
+from voxveil.tracking.models.contents import read_contents
+from voxveil.tracking.models.fetching import ARTIFACTS, POINTER
 from voxveil.tracking.store import Store
 
 __all__ = [
     "Version",
     "find_alias",
-    "model_tags",
     "move_alias",
-    "read_pointer",
     "register_model",
     "tag_version",
 ]
-
-_ARTIFACTS = "model"
-_POINTER = "pointer.json"
 
 
 def register_model(
     folder: Path, name: str, address: S3Uri | DVCAddress, store: Store, alias: str = ""
 ) -> str:
-    """Register the bundle in ``folder`` and return the version.
+    """Register the bundle or imported model in ``folder`` and return the version.
 
     Args:
-        folder: The bundle; every file is checked.
+        folder: The model; every file is checked.
         name: Registered model.
         address: Where its bytes lie for everybody.
         store: MLflow.
         alias: Alias to move to this version, e.g. ``champion``.
 
     Raises:
-        InputError: Not a bundle, or MLflow refuses the name.
+        InputError: Not a model, or MLflow refuses the name.
         TrackingError: The store is away.
     """
     _require_name(name, alias)
-    bundle = read_bundle(folder)
-    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), "bundle.json")
+    contents = read_contents(folder)
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), contents.description)
     size = sum((folder / file).stat().st_size for file in sums)
-    pointer = Pointer(bundle.system, file_sha256(folder / SUMS), address, size)
+    pointer = Pointer(contents.name, file_sha256(folder / SUMS), address, size)
     tracker = connect(store)
-    tags = {**model_tags(bundle), "bundle": pointer.digest, "address": str(address)}
-    version = _find_version(tracker, name, tags) or _make_version(tracker, name, folder, pointer, tags)
+    tags = {**contents.tags, "bundle": pointer.digest, "address": str(address)}
+    version = _find_version(tracker, name, tags)
+    if not version:
+        files = [folder / contents.description, folder / SUMS]
+        version = _make_version(tracker, name, files, pointer, tags)
     if alias:
         with tracker.burst() as client:
             client.set_registered_model_alias(name, alias, version)
-    return version
-
-
-def model_tags(bundle: Bundle) -> dict[str, str]:
-    """Return the tags of a model version: corpus, data revision, and privacy loss of each stream."""
-    tags = {
-        "system": bundle.system,
-        "corpus": str(bundle.corpus.get("name", "")),
-        "data_revision": str(bundle.corpus.get("revision", "")),
-        "dataset": str((bundle.corpus.get("dataset") or {}).get("manifest_sha256", "")),
-        "synthetic": str(bundle.corpus.get("synthetic", "")).lower(),
-    }
-    for stream, loss in bundle.rule.to_json().items():
-        facts = {
-            key: loss.get(key) for key in ("epsilon", "rho", "unit", "mechanism", "sensitivity", "measure")
-        }
-        tags.update({f"{key}.{stream}": _text(value) for key, value in facts.items() if value is not None})
-    return {key: value for key, value in tags.items() if value}
-
-
-def read_pointer(address: RegistryAddress, store: Store) -> Pointer:
-    """Return the pointer of a version; its artifacts must agree with its tags.
-
-    Raises:
-        InputError: No such model, alias or version, or one that voxveil did not register.
-        IncompleteInputError: An artifact is missing or was changed.
-        TrackingError: The store is away.
-    """
-    tracker = connect_to_read(store, f"{address}: not found")
-    version = _version(tracker, address)
-    expected = version.tags.get(f"{PREFIX}bundle")
-    if not expected or not version.run_id:
-        raise InputError(
-            f"{address}: version {version.version} was not registered by 'voxveil model register'"
-        )
-    with tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
-        with tracker.burst() as client:
-            client.download_artifacts(version.run_id, _ARTIFACTS, scratch)
-        folder = Path(scratch) / _ARTIFACTS
-        for file in (_POINTER, SUMS, "bundle.json"):
-            if not (folder / file).is_file():
-                raise IncompleteInputError(f"{address}: {file} is missing from version {version.version}")
-        pointer = Pointer.from_json(read_json(folder / _POINTER), f"{address}: {_POINTER}")
-        sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), f"{address}: {SUMS}", "bundle.json")
-        if not pointer.digest == file_sha256(folder / SUMS) == expected:
-            raise IncompleteInputError(f"{address}: {SUMS}, {_POINTER} and the version's tag do not agree")
-        if file_sha256(folder / "bundle.json") != sums["bundle.json"]:
-            raise IncompleteInputError(f"{address}: bundle.json differs from {SUMS} (SHA-256)")
-    if str(pointer.address) != version.tags.get(f"{PREFIX}address"):
-        raise IncompleteInputError(f"{address}: {_POINTER} and the version's tag name different addresses")
-    return pointer
-
-
-def _version(tracker: Tracker, address: RegistryAddress) -> Any:
-    with tracker.burst() as client:
-        find = client.get_model_version_by_alias if address.alias else client.get_model_version
-        codes = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
-        version = call_or_none(find, address.name, address.alias or address.version, codes=codes)
-    if version is None:
-        raise InputError(f"{address}: no such model, alias or version at {tracker.store.shown}")
     return version
 
 
@@ -135,24 +73,24 @@ def _find_version(tracker: Tracker, name: str, tags: Mapping[str, str]) -> str:
 
 
 def _make_version(
-    tracker: Tracker, name: str, folder: Path, pointer: Pointer, tags: Mapping[str, str]
+    tracker: Tracker, name: str, files: Sequence[Path], pointer: Pointer, tags: Mapping[str, str]
 ) -> str:
     full = {f"{PREFIX}{key}": value for key, value in tags.items()}
     with tracker.burst() as client, tempfile.TemporaryDirectory(prefix="voxveil-") as scratch:
         call_or_none(client.create_registered_model, name, codes=("RESOURCE_ALREADY_EXISTS",))
-        write_json(Path(scratch) / _POINTER, pointer.to_json())
+        write_json(Path(scratch) / POINTER, pointer.to_json())
         run = client.create_run(
             tracker.experiment_id,
             tags={**common_tags(), **full, f"{PREFIX}role": "model"},
             run_name=f"model {name}",
         )
         run_id = str(run.info.run_id)
-        for path in (folder / "bundle.json", folder / SUMS, Path(scratch) / _POINTER):
-            client.log_artifact(run_id, str(path), _ARTIFACTS)
+        for path in (*files, Path(scratch) / POINTER):
+            client.log_artifact(run_id, str(path), ARTIFACTS)
         client.set_terminated(run_id)
         created = client.create_model_version(
             name,
-            f"{run.info.artifact_uri}/{_ARTIFACTS}",
+            f"{run.info.artifact_uri}/{ARTIFACTS}",
             run_id,
             tags=full,
             description=_description(pointer, tags),
@@ -162,6 +100,10 @@ def _make_version(
 
 
 def _description(pointer: Pointer, tags: Mapping[str, str]) -> str:
+    if "architecture" in tags:
+        heading = f"Imported model **{tags['architecture']}** of kind {tags['kind']}."
+        rows = [f"- {name}: {tags[name]}" for name in ("licence", "source")]
+        return "\n".join([heading, "", *rows, "", f"Bytes: `{pointer.address}`"])
     promises = [
         f"- {_promised(tags, stream)} per {tags[f'unit.{stream}']} ({tags[f'mechanism.{stream}']},"
         f" {'L2' if f'rho.{stream}' in tags else 'L1'} sensitivity"
@@ -189,10 +131,6 @@ def _require_name(name: str, alias: str) -> None:
             or (option == "--name" and not text)
         ):
             raise InputError(f"{option} {text!r}: must be a name without / @ : quotes or outer blanks")
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,29 @@
-"""Storage of a bundle at a shared address: S3, or DVC at a commit."""
+"""Storage of a model at a shared address: S3, or DVC at a commit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from voxveil.anonymize.bundle import read_bundle
 from voxveil.runtime.checksums import SUMS, parse_sums
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError, import_extra
 from voxveil.runtime.git import ask_git
 from voxveil.runtime.s3 import S3Uri, s3_client, s3_faults
 from voxveil.tracking.models.addresses import DVCAddress
+from voxveil.tracking.models.contents import read_contents
 from voxveil.tracking.store import warn, without_credentials
 
 __all__ = ["dvc_address", "upload"]
 
 
 def upload(folder: Path, prefix: S3Uri) -> S3Uri:
-    """Copy a bundle to ``PREFIX/DIGEST`` and return that; SHA256SUMS goes last, so a part is never a bundle.
+    """Copy a model to ``PREFIX/DIGEST`` and return that; SHA256SUMS goes last, so a part is never a model.
 
     Raises:
-        InputError: Not a bundle, or the store refuses.
+        InputError: Neither a bundle nor an imported model, or the store refuses.
     """
-    read_bundle(folder)
-    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), "bundle.json")
+    description = read_contents(folder).description
+    sums = parse_sums((folder / SUMS).read_text(encoding="utf-8"), str(folder / SUMS), description)
     address = prefix.below(file_sha256(folder / SUMS))
     with s3_faults(address, "written"):
         client = s3_client()
@@ -33,13 +33,13 @@ def upload(folder: Path, prefix: S3Uri) -> S3Uri:
 
 
 def dvc_address(folder: Path) -> DVCAddress:
-    """Return the address of a bundle that DVC tracks, at the checked-out commit.
+    """Return the address of a model that DVC tracks, at the checked-out commit.
 
     The repository is the remote ``origin``, or this checkout where there is none: others cannot fetch from
     the latter. A commit that is on no branch of ``origin`` is warned of, as far as this clone knows.
 
     Raises:
-        InputError: The folder is in no Git repository, or the commit holds another bundle.
+        InputError: The folder is in no Git repository, or the commit holds another model.
         MissingExtraError: DVC is not installed.
     """
     folder = folder.resolve()
