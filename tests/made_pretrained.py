@@ -47,3 +47,41 @@ class Imported:
             sources, licence = SOURCES[architecture]
             import_model(sources, architecture, target, licence=licence)
         return target
+
+
+def small_transformer(folder: Path, family: str = "Wav2Vec2", head: str = "Model", **options: object) -> Path:
+    """Write a small network of transformers without training in the files of a hub model.
+
+    Args:
+        folder: Where to.
+        family: ``Wav2Vec2``, ``Hubert`` or ``WavLM``.
+        head: ``Model``, ``ForCTC`` or ``ForSequenceClassification``.
+        options: Values of its configuration.
+    """
+    import torch
+    import transformers
+
+    sizes: dict[str, object] = {
+        "conv_dim": (8,) * 7,
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_attention_heads": 2,
+        "num_buckets": 16,
+        "num_conv_pos_embeddings": 8,
+        "num_conv_pos_embedding_groups": 2,
+        "num_hidden_layers": 2,
+        "classifier_proj_size": 8,
+        **options,
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        config = getattr(transformers, f"{family}Config")(**sizes)
+        getattr(transformers, f"{family}{head}")(config).save_pretrained(folder)
+    transformers.Wav2Vec2FeatureExtractor(do_normalize=True).save_pretrained(folder)
+    return folder
+
+
+def import_wavlm(folder: Path, family: str = "WavLM") -> Path:
+    """Import a small WavLM (or HuBERT) without training into ``folder``."""
+    source = small_transformer(folder.with_name(f"{folder.name}-source"), family)
+    return import_model([str(source)], "transformers_features", folder, licence="MIT").folder

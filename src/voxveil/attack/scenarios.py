@@ -210,7 +210,14 @@ def _scored(attacker: Attacker, scenario: Scenario, vectors: dict[str, NDArray[n
     lists, backend = scenario.plan.lists, attacker.backend
     pairs = [(trial.enrolment, trial.utterance) for trial in lists.trials]
     return Scored(
-        Conditions(attacker.name, scenario.name, scenario.enrolment, scenario.trial, attacker.training),
+        Conditions(
+            attacker.name,
+            scenario.name,
+            scenario.enrolment,
+            scenario.trial,
+            attacker.training,
+            getattr(attacker, "pretrained", {}),
+        ),
         score_trials(vectors, lists.enrolments, pairs, backend),
         score_ranks(vectors, scenario.plan.ranks, backend),
     )
@@ -233,7 +240,7 @@ def fused(fusion: Fusion, parts: Mapping[str, Scored]) -> Scored:
         )
     first = parts[fusion.kinds[0]]
     return Scored(
-        replace(first.conditions, attacker=FUSION),
+        replace(first.conditions, attacker=FUSION, pretrained={}),
         fusion.apply({kind: parts[kind].scores for kind in fusion.kinds}),
         replace(first.ranks, scores=fusion.apply({kind: parts[kind].ranks.scores for kind in fusion.kinds})),
     )
@@ -284,6 +291,8 @@ def write_attack(
     if short_clips is not None:
         counts["short_clips_repeated"] = short_clips
     content = {"format": 1, **asdict(scored.conditions), "counts": counts}
+    if not scored.conditions.pretrained:
+        del content["pretrained"]
     if len(scored.seed_eers) > 1:
         content["seed_eers"] = list(scored.seed_eers)
     write_json(target / "conditions.json", content)
@@ -298,7 +307,7 @@ def read_attack(folder: Path) -> Scored:
     content = read_json(folder / "conditions.json")
     lines = (folder / "scores.txt").read_text(encoding="utf-8").splitlines()
     return Scored(
-        Conditions(*(content[name] for name in Conditions.__dataclass_fields__)),
+        Conditions(**{name: content[name] for name in Conditions.__dataclass_fields__ if name in content}),
         np.array([float(line.split()[2]) for line in lines]),
         RankScores.load(folder / "rank.npz"),
         tuple(content.get("seed_eers", ())),

@@ -144,14 +144,14 @@ class TranscribeParams:
     variant: str = knob("plain", "the content variant that serves as phone recognizer", written="always")
     words: str = knob(
         "none",
-        "word recognizer: none, pocketsphinx with the English model of its package, or an imported whisper",
-        one_of=("none", "pocketsphinx", "whisper"),
+        "word recognizer: none, pocketsphinx with its English model, an imported whisper, or another imported",
+        one_of=("none", "pocketsphinx", "whisper", "imported"),
         written="usually",
     )
-    recognizer: str = knob("", "whisper: folder of 'voxveil model import' (kind recognizer), or s3://")
+    recognizer: str = knob("", "imported model of whisper or imported: a folder, s3:// or models:/")
     language: str = knob("en", "whisper: language code; empty = detected in each utterance")
     naturalness: str = knob(
-        "", "judges of naturalness, by commas: folders of 'voxveil model import', or s3://; empty = none"
+        "", "imported judges of naturalness, by commas: folders, s3:// or models:/; empty = none"
     )
     judged_subsets: str = knob(
         "",

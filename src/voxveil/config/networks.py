@@ -56,7 +56,9 @@ class TrainAttackerParams(SpeakerParams):
     )
     lda: int = knob(64, "dimensions that LDA keeps before PLDA", low=1)
     codebook: int = knob(64, "codes of the phone histogram", low=2)
-    wavlm: str = knob("", "folder of a WavLM (config.json, model.safetensors), or the name of a hub model")
+    wavlm: str = knob(
+        "", "network of the kinds wavlm...: imported WavLM or HuBERT: a folder, s3:// or models:/"
+    )
     pretrained: str = knob(
         "", "speaker network of the kinds pretrained...: folder of 'voxveil model import', s3:// or models:/"
     )

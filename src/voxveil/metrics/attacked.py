@@ -78,8 +78,7 @@ def evaluate_attack(folder: Path, options: SuiteOptions) -> tuple[dict[str, Any]
         "rank_histogram": None if ranks is None else rank_inputs(ranks).histogram().tolist(),
         "by_sex": full.get("by_sex"),
     }
-    if "seed_eers" in conditions:
-        attack["seed_eers"] = conditions["seed_eers"]
+    attack |= {name: conditions[name] for name in ("seed_eers", "pretrained") if name in conditions}
     return full, attack
 
 

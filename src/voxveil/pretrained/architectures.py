@@ -29,6 +29,8 @@ class Architecture:
     help: str
 
 
+_TRANSFORMERS = ("config.json", "preprocessor_config.json", "model.safetensors", "pytorch_model.bin")
+
 ARCHITECTURES: dict[str, Architecture] = {
     "campplus": Architecture(
         "speaker",
@@ -59,6 +61,21 @@ ARCHITECTURES: dict[str, Architecture] = {
         "faster_whisper",
         ("model.bin*", "config.json", "tokenizer.json", "vocabulary.*", "preprocessor_config.json"),
         "Whisper for CTranslate2 (faster-whisper)",
+    ),
+    "transformers_ctc": Architecture(
+        "recognizer",
+        "transformers_speech",
+        (*_TRANSFORMERS, "vocab.json", "tokenizer_config.json"),
+        "wav2vec 2.0, HuBERT or WavLM of transformers with CTC",
+    ),
+    "transformers_features": Architecture(
+        "features", "transformers_speech", _TRANSFORMERS, "wav2vec 2.0, HuBERT or WavLM of transformers"
+    ),
+    "transformers_emotion": Architecture(
+        "emotion",
+        "transformers_speech",
+        _TRANSFORMERS,
+        "wav2vec 2.0, HuBERT or WavLM of transformers, classifying utterances",
     ),
     "dnsmos": Architecture("naturalness", "dnsmos", ("sig_bak_ovr.onnx",), "DNSMOS P.835, overall quality"),
     "distillmos": Architecture("naturalness", "distillmos", ("distill_mos_v7.pt",), "DistillMOS"),

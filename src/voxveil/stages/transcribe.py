@@ -162,10 +162,15 @@ def _recognition(context: StageContext) -> Recognition:
         return Recognition()
     if not params.recognizer:
         raise ParamsError(
-            "transcribe.recognizer: is empty; transcribe.words: whisper needs the folder of an imported model"
-            " ('voxveil model import --architecture faster_whisper')"
+            f"transcribe.recognizer: is empty; transcribe.words: {params.words} needs the folder of an imported"
+            " model of kind recognizer ('voxveil model import')"
         )
     model = locate_pretrained(params.recognizer, "recognizer", "transcribe.recognizer")
+    if params.words == "whisper" and model.architecture != "faster_whisper":
+        raise ParamsError(
+            f"transcribe.recognizer: {params.recognizer}: is a {model.architecture}, must be a faster_whisper"
+            " for transcribe.words: whisper; transcribe.words: imported takes every architecture"
+        )
     return Recognition(params.language, model)
 
 

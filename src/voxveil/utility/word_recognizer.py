@@ -1,4 +1,4 @@
-"""Word recognition: PocketSphinx with the English model of its package, or an imported Whisper.
+"""Word recognition: PocketSphinx with the English model of its package, or an imported recognizer.
 
 PocketSphinx is the same for everybody, offline, and weak: about 29 % of the words of clean LibriSpeech come
 out wrong. Its rate compares systems. Whisper (``voxveil model import``) is close to what people understand.
@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 
 from voxveil.audio.files import decode
 from voxveil.audio.sphinx import feed, pocketsphinx_module
+from voxveil.pretrained.architectures import load
 from voxveil.pretrained.folder import PretrainedModel
 from voxveil.pretrained.kinds import SpeechRecognizer
 from voxveil.runtime.errors import InputError
 
 __all__ = ["Recognition", "WordRecognizer", "words_in"]
+
+#: Architecture whose loader takes the language.
+_WHISPER = "faster_whisper"
 
 
 class WordRecognizer:
@@ -53,7 +57,7 @@ class Recognition:
 
     Attributes:
         language: Language code for Whisper, e.g. ``en``; empty lets it detect the language of each utterance.
-        model: The imported Whisper; PocketSphinx where None.
+        model: The imported recognizer; PocketSphinx where None.
     """
 
     language: str = ""
@@ -66,6 +70,8 @@ class Recognition:
             pocketsphinx_module()
             number = version("pocketsphinx")
             return f"pocketsphinx {number} (weak), en-us model and trigram of its package"
+        if self.model.architecture != _WHISPER:
+            return self.model.name
         language = f"language {self.language}" if self.language else "language detected"
         return f"Whisper, {self.model.name}, {language}"
 
@@ -86,6 +92,9 @@ def _recognizer(recognition: Recognition) -> SpeechRecognizer:
     """One per process: loading takes half a second and more."""
     if recognition.model is None:
         return WordRecognizer()
+    if recognition.model.architecture != _WHISPER:
+        recognizer: SpeechRecognizer = load(recognition.model)
+        return recognizer
     # CTranslate2 is loaded only where Whisper is asked for.
     from voxveil.pretrained.faster_whisper import Whisper
 

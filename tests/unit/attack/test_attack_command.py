@@ -158,7 +158,7 @@ def test_it_knows_nothing_of_our_synthesis() -> None:
         "import sys, importlib\n"
         "from voxveil.cli import attack\n"
         "for name in ('attackers.registry', 'attackers.ecapa', 'attackers.histograms', 'attackers.prosody',\n"
-        "             'attackers.embedding', 'wavlm', 'external.running', 'external.layouts',\n"
+        "             'attackers.embedding', 'imported', 'external.running', 'external.layouts',\n"
         "             'external.attack_table'):\n"
         "    importlib.import_module(f'voxveil.attack.{name}')\n"
         "ours = ('synthesis', 'anonymize', 'privacy', 'features.extraction', 'features.pitch',\n"

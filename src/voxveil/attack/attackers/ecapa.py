@@ -7,7 +7,7 @@ all speech of one system shares says nothing about who speaks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup, attacker_facts, training_clips
 from voxveil.attack.backends import Cosine
-from voxveil.attack.wavlm import STRIDE_SECONDS, WavLM, find_wavlm
+from voxveil.attack.imported import ImportedNetwork, named_features
 from voxveil.config.fields import speeds_of
 from voxveil.corpus.split import Speech
 from voxveil.features.speaker.encoder import ECAPA, SpeakerEncoder
@@ -46,7 +46,7 @@ class EcapaAttacker:
     speakers: Sequence[str]
     training: str
     centre: NDArray[np.float64]
-    wavlm: WavLM | None = None
+    wavlm: ImportedNetwork | None = None
 
     backend = Cosine()
 
@@ -54,6 +54,11 @@ class EcapaAttacker:
     def name(self) -> str:
         """``ecapa`` or ``wavlm_ecapa``."""
         return "ecapa" if self.wavlm is None else "wavlm_ecapa"
+
+    @property
+    def pretrained(self) -> Mapping[str, str]:
+        """Facts of the imported network, for results."""
+        return {} if self.wavlm is None else self.wavlm.model.facts()
 
     @classmethod
     def train(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
@@ -63,12 +68,15 @@ class EcapaAttacker:
     @classmethod
     def train_on_wavlm(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
         """Train on WavLM features of public speech."""
-        wavlm = WavLM(find_wavlm(setup.params.wavlm))
-        return cls._train(speech, setup, wavlm, Features(wavlm.frames, wavlm.size, STRIDE_SECONDS))
+        wavlm = named_features(setup)
+        network = wavlm.loaded
+        return cls._train(
+            speech, setup, wavlm, Features(network.frames, network.size, network.stride_seconds)
+        )
 
     @classmethod
     def _train(
-        cls, speech: Speech, setup: TrainingSetup, wavlm: WavLM | None, features: Features
+        cls, speech: Speech, setup: TrainingSetup, wavlm: ImportedNetwork | None, features: Features
     ) -> TrainedAttacker:
         result = train_network(speech, setup, features=features)
         vectors = [
@@ -79,10 +87,11 @@ class EcapaAttacker:
         return TrainedAttacker(attacker, result.curve, result.accuracy)
 
     def save(self, folder: Path) -> None:
-        """Write network and centre; ``model.json`` names WavLM's folder, whose weights are not copied."""
+        """Write network and centre, and a copy of WavLM."""
         facts = attacker_facts(self)
         if self.wavlm is not None:
-            facts["wavlm"] = str(self.wavlm.folder)
+            self.wavlm.copy(Path(folder))
+            facts |= self.wavlm.facts()
         self.encoder.save(folder, facts)
         write_centre(folder, self.centre)
 
@@ -91,7 +100,7 @@ class EcapaAttacker:
         """Read a trained attacker; ``content`` is its checked ``model.json``."""
         encoder = SpeakerEncoder.load(folder)
         centre = read_centre(folder, encoder.size.embedding)
-        wavlm = WavLM(find_wavlm(content["wavlm"])) if content["attacker"] == "wavlm_ecapa" else None
+        wavlm = ImportedNetwork.read(folder, "features") if content["attacker"] == "wavlm_ecapa" else None
         return cls(encoder, content["speakers"], content["training"], centre, wavlm)
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
@@ -125,10 +134,12 @@ def read_centre(folder: Path, embedding: int) -> NDArray[np.float64]:
 
 
 def _embedded(
-    encoder: SpeakerEncoder, wavlm: WavLM | None, audio: NDArray[np.float32], name: str
+    encoder: SpeakerEncoder, wavlm: ImportedNetwork | None, audio: NDArray[np.float32], name: str
 ) -> NDArray[np.float32]:
     """Return the (E,) embedding of a clip before it is centred."""
-    return encoder.embed(audio, name) if wavlm is None else encoder.embed_frames(wavlm.frames(audio, name))
+    if wavlm is None:
+        return encoder.embed(audio, name)
+    return encoder.embed_frames(wavlm.loaded.frames(audio, name))
 
 
 def train_network(

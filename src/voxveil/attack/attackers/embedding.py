@@ -5,7 +5,7 @@ One class for all; what differs is the front end: an x-vector network, prosody, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -103,6 +103,11 @@ class EmbeddingAttacker:
     def name(self) -> str:
         """The front end's name."""
         return self.front.kind
+
+    @property
+    def pretrained(self) -> Mapping[str, str]:
+        """Facts of the imported network, for results."""
+        return getattr(self.front, "pretrained", {})
 
     @property
     def backend(self) -> Plda:

@@ -110,6 +110,7 @@ class Conditions:
         enrolment: State of enrolment speech, ``original`` or ``anonymized``.
         trial: State of trial speech.
         training: State of the speech the attacker was trained on.
+        pretrained: Architecture, digest, licence and source of its imported network; empty without one.
     """
 
     attacker: str
@@ -117,6 +118,7 @@ class Conditions:
     enrolment: str
     trial: str
     training: str
+    pretrained: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def embed_utterances(

@@ -6,8 +6,7 @@ of it, so a trained attacker does not depend on a file elsewhere.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from voxveil.attack.attackers.ecapa import centred, read_centre, write_centre
 from voxveil.attack.attackers.interface import TrainedAttacker, TrainingSetup, attacker_facts, training_clips
 from voxveil.attack.backends import Cosine
+from voxveil.attack.imported import ImportedNetwork
 from voxveil.audio.frames import HOP, SAMPLE_RATE
 from voxveil.config.fields import speeds_of
 from voxveil.corpus.split import Speech
@@ -29,8 +29,6 @@ from voxveil.features.speaker.train import (
     TrainedEncoder,
     fit_margin_model,
 )
-from voxveil.pretrained.architectures import load
-from voxveil.pretrained.folder import PretrainedModel, read_model
 from voxveil.pretrained.kinds import SpeakerModel
 from voxveil.pretrained.speaker import TorchSpeaker
 from voxveil.runtime.atomic import write_bytes, write_json
@@ -41,41 +39,7 @@ from voxveil.training.loop import Plan, device, seeded
 __all__ = ["FineTunedAttacker", "PretrainedAttacker", "PretrainedFrontEnd"]
 
 _PARAMETER = "train_attacker.pretrained"
-#: Copy of the imported model in an attacker's folder.
-_COPY = "pretrained"
 _NETWORK = "network.safetensors"
-
-
-@dataclass(frozen=True)
-class _Network:
-    """A loaded speaker network and the model folder that it was read from."""
-
-    model: PretrainedModel
-    speaker: SpeakerModel
-
-    @classmethod
-    def named(cls, text: str) -> Self:
-        """Load the network that ``train_attacker.pretrained`` names."""
-        if not text:
-            raise ParamsError(
-                f"{_PARAMETER}: is empty; must be the folder of an imported speaker network"
-                " ('voxveil model import')"
-            )
-        return cls.read(Path(text), _PARAMETER)
-
-    @classmethod
-    def read(cls, folder: Path, parameter: str = "") -> Self:
-        """Load the network of a model folder."""
-        model = read_model(folder, "speaker", parameter)
-        return cls(model, load(model))
-
-    def copy(self, folder: Path) -> None:
-        """Copy the model folder into an attacker's folder."""
-        shutil.copytree(self.model.folder, folder / _COPY)
-
-    def facts(self) -> dict[str, Any]:
-        """Return what ``model.json`` of an attacker states of its network."""
-        return {"pretrained": self.model.facts()}
 
 
 class PretrainedFrontEnd:
@@ -83,22 +47,24 @@ class PretrainedFrontEnd:
 
     kind = "pretrained_lda"
 
-    def __init__(self, network: _Network) -> None:
+    def __init__(self, network: ImportedNetwork) -> None:
         self._network = network
+        self.pretrained = network.model.facts()
 
     @classmethod
     def train(cls, speech: Speech, setup: TrainingSetup) -> tuple[Self, TrainedEncoder | None]:
         """Load the network; only the back end is trained."""
-        return cls(_Network.named(setup.params.pretrained)), None
+        return cls(ImportedNetwork.named(setup.params.pretrained, "speaker", _PARAMETER)), None
 
     @classmethod
     def load(cls, folder: Path, content: dict[str, Any]) -> Self:
         """Read the copy of the network."""
-        return cls(_Network.read(folder / _COPY))
+        return cls(ImportedNetwork.read(folder, "speaker"))
 
     def raw(self, audio: NDArray[np.float32], name: str) -> NDArray[Any]:
         """Return the (E,) unit-norm embedding of a clip."""
-        return self._network.speaker.embed(audio, name)
+        speaker: SpeakerModel = self._network.loaded
+        return speaker.embed(audio, name)
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
         """Write ``model.json`` and a copy of the network."""
@@ -116,27 +82,33 @@ class PretrainedAttacker:
         training: State of their speech, ``original`` or ``anonymized``.
     """
 
-    network: _Network
+    network: ImportedNetwork
     speakers: Sequence[str]
     training: str
 
     name = "pretrained"
     backend = Cosine()
 
+    @property
+    def pretrained(self) -> Mapping[str, str]:
+        """Facts of the imported network, for results."""
+        return self.network.model.facts()
+
     @classmethod
     def train(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
         """Load the network."""
-        network = _Network.named(setup.params.pretrained)
+        network = ImportedNetwork.named(setup.params.pretrained, "speaker", _PARAMETER)
         return TrainedAttacker(cls(network, speech.speakers, setup.training))
 
     @classmethod
     def load(cls, folder: Path, content: dict[str, Any]) -> Self:
         """Read the attacker; ``content`` is its checked ``model.json``."""
-        return cls(_Network.read(folder / _COPY), content["speakers"], content["training"])
+        return cls(ImportedNetwork.read(folder, "speaker"), content["speakers"], content["training"])
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) unit-norm embedding of a clip."""
-        return self.network.speaker.embed(audio, name)
+        speaker: SpeakerModel = self.network.loaded
+        return speaker.embed(audio, name)
 
     def save(self, folder: Path) -> None:
         """Write ``model.json`` and a copy of the network."""
@@ -157,13 +129,18 @@ class FineTunedAttacker:
         centre: (E,) mean embedding of the training speech.
     """
 
-    network: _Network
+    network: ImportedNetwork
     speakers: Sequence[str]
     training: str
     centre: NDArray[np.float64]
 
     name = "pretrained_finetuned"
     backend = Cosine()
+
+    @property
+    def pretrained(self) -> Mapping[str, str]:
+        """Facts of the imported network, for results."""
+        return self.network.model.facts()
 
     @classmethod
     def train(cls, speech: Speech, setup: TrainingSetup) -> TrainedAttacker:
@@ -173,8 +150,8 @@ class FineTunedAttacker:
             ParamsError: The network is none that torch can train.
         """
         params = setup.params
-        network = _Network.named(params.pretrained)
-        speaker = network.speaker
+        network = ImportedNetwork.named(params.pretrained, "speaker", _PARAMETER)
+        speaker = network.loaded
         if not isinstance(speaker, TorchSpeaker):
             raise ParamsError(
                 f"{_PARAMETER}: {network.model.folder}: a network of architecture"
@@ -221,8 +198,8 @@ class FineTunedAttacker:
         Raises:
             InputError: A file is missing or does not fit.
         """
-        network = _Network.read(folder / _COPY)
-        speaker = network.speaker
+        network = ImportedNetwork.read(folder, "speaker")
+        speaker = network.loaded
         if not isinstance(speaker, TorchSpeaker):
             raise InputError(f"{folder}: architecture {network.model.architecture} cannot have been trained")
         load_weights(speaker.network, folder / _NETWORK)
@@ -231,11 +208,11 @@ class FineTunedAttacker:
 
     def embed(self, audio: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """Return the (E,) centred, unit-norm embedding of a clip."""
-        return centred(self.network.speaker.embed(audio, name), self.centre)
+        return centred(self.network.loaded.embed(audio, name), self.centre)
 
     def save(self, folder: Path) -> None:
         """Write ``model.json``, the imported model, the trained weights and the centre."""
-        folder, speaker = Path(folder), self.network.speaker
+        folder, speaker = Path(folder), self.network.loaded
         if not isinstance(speaker, TorchSpeaker):
             raise TypeError(f"{self.name}: only a network in torch is trained")
         self.network.copy(folder)

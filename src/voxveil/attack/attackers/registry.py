@@ -23,7 +23,7 @@ from voxveil.attack.attackers.histograms import F0HistogramAttacker, PhoneHistog
 from voxveil.attack.attackers.interface import Attacker, TrainedAttacker, TrainingSetup
 from voxveil.attack.attackers.pretrained import FineTunedAttacker, PretrainedAttacker, PretrainedFrontEnd
 from voxveil.attack.attackers.prosody import Prosody
-from voxveil.attack.wavlm import WavLMStatistics
+from voxveil.attack.imported import WavLMStatistics
 from voxveil.config.fields import listed
 from voxveil.corpus.split import Speech
 from voxveil.runtime.atomic import read_json

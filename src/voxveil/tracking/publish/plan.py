@@ -146,6 +146,7 @@ def system_plan(folder: Path, summary: Summary, key: str, results: str) -> Plan:
         tags={
             **_corpus_tags(summary["corpus"]),
             **_absent(folder, summary),
+            **_pretrained(summary),
             f"{PREFIX}release": promise["release"],
             "mlflow.note.content": short(describe_system(summary)),
         },
@@ -186,6 +187,22 @@ def _absent(folder: Path, summary: Summary) -> dict[str, str]:
     if summary["utility"]["per"]["value"] is None:
         tags[f"{PREFIX}undefined.utility/per"] = short(str(summary["utility"]["per"]["reason"]))
     return tags
+
+
+def _pretrained(summary: Summary) -> dict[str, str]:
+    """Return digest, licence and source of every imported model behind the results, by architecture."""
+    utility = summary["utility"]
+    judges = [*((utility.get("naturalness") or {}).values()), utility.get("wer") or {}]
+    used = [attack.get("pretrained") for attack in summary["attacks"]]
+    used += [judge.get("model") for judge in judges]
+    return {
+        mlflow_name(f"{PREFIX}pretrained.{model['architecture']}.{model['digest'][:12]}.{name}"): short(
+            model[name]
+        )
+        for model in used
+        if model
+        for name in ("digest", "licence", "source")
+    }
 
 
 def _corpus_tags(corpus: Mapping[str, Any]) -> dict[str, str]:
