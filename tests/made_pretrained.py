@@ -14,6 +14,7 @@ SOURCES = {
         "",
     ),
     "dnsmos": (["package:speechmos/dnsmos_models"], "MIT"),
+    "silero_vad": (["package:silero_vad/data"], ""),
     "distillmos": (["package:distillmos/weights"], ""),
 }
 

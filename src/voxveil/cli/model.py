@@ -13,9 +13,9 @@ __all__ = ["EPILOG", "HELP", "add_arguments"]
 
 HELP = "Register and fetch models (MLflow holds a pointer and a checksum), and import pretrained ones."
 
-EPILOG = """A registered version holds bundle.json or model.json, SHA256SUMS and pointer.json. The bytes lie where
-the pointer says: in S3 (--to uploads them), or in DVC at the checked-out commit, which must be pushed
-('git push', 'dvc push'). MLFLOW_TRACKING_URI names the registry. Fetched models lie in VOXVEIL_CACHE,
+EPILOG = """A registered version holds bundle.json or model.json, SHA256SUMS and pointer.json. The bytes
+lie where the pointer says: in S3 (--to uploads them), or in DVC at the checked-out commit, which must be
+pushed ('git push', 'dvc push'). MLFLOW_TRACKING_URI names the registry. Fetched models lie in VOXVEIL_CACHE,
 by default ~/.cache/voxveil; every file is held against its SHA-256 before it is used.
 
 examples:

@@ -144,7 +144,7 @@ class TranscribeParams:
     variant: str = knob("plain", "the content variant that serves as phone recognizer", written="always")
     words: str = knob(
         "none",
-        "word recognizer: none, pocketsphinx with its English model, an imported whisper, or another imported",
+        "word recognizer: none, pocketsphinx with its English model, or an imported whisper or other model",
         one_of=("none", "pocketsphinx", "whisper", "imported"),
         written="usually",
     )

@@ -84,6 +84,7 @@ class TrainVocoderParams:
     harmonic_blocks: int = knob(5, "hn_sinc: filter blocks of the harmonic branch", low=0)
     noise_blocks: int = knob(1, "hn_sinc: filter blocks of the noise branch", low=0)
     layers: int = knob(10, "hn_sinc: dilated convolutions of a block", low=1, high=12)
+    pretrained: str = knob("", "nsf_gan: imported HiFi-GAN to start from: a folder, s3:// or models:/")
     discriminator: int = knob(32, "nsf_gan: first width of the discriminators, a multiple of 4", low=4)
     steps: int = knob(480, "training steps", low=1, written="usually")
     batch: int = knob(8, "crops per step", low=1, written="usually")

@@ -77,6 +77,13 @@ ARCHITECTURES: dict[str, Architecture] = {
         _TRANSFORMERS,
         "wav2vec 2.0, HuBERT or WavLM of transformers, classifying utterances",
     ),
+    "hifigan": Architecture(
+        "vocoder",
+        "hifigan",
+        ("config.json", "g_*", "generator*", "model.safetensors"),
+        "generator of HiFi-GAN at 16 kHz, hop 160: first weights of nsf_gan",
+    ),
+    "silero_vad": Architecture("voice_activity", "silero", ("silero_vad.onnx",), "Silero VAD"),
     "dnsmos": Architecture("naturalness", "dnsmos", ("sig_bak_ovr.onnx",), "DNSMOS P.835, overall quality"),
     "distillmos": Architecture("naturalness", "distillmos", ("distill_mos_v7.pt",), "DistillMOS"),
 }

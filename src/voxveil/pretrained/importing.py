@@ -145,7 +145,7 @@ def read_tensors(path: Path) -> dict[str, Any]:
     except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
         raise InputError(f"{path}: not readable weights ({type(error).__name__})") from None
     # Training programs often store the weights beside other state under one of these names.
-    for key in ("state_dict", "model"):
+    for key in ("state_dict", "model", "generator"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
     if not isinstance(content, dict) or not all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from voxveil.runtime.errors import InputError, MissingExtraError, one_line
 
-__all__ = ["open_session", "run_session"]
+__all__ = ["open_session", "run_inputs", "run_session"]
 
 
 def open_session(path: Path, threads: int = 1) -> Any:
@@ -44,8 +45,17 @@ def run_session(session: Any, value: NDArray[np.float32], name: str) -> NDArray[
     Raises:
         InputError: The network refuses the input.
     """
+    return run_inputs(session, {session.get_inputs()[0].name: value}, name)[0]
+
+
+def run_inputs(session: Any, values: Mapping[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
+    """Return all outputs of a session.
+
+    Raises:
+        InputError: The network refuses the inputs.
+    """
     try:
-        output = session.run(None, {session.get_inputs()[0].name: value})[0]
+        outputs = session.run(None, dict(values))
     except Exception as error:  # the library's own errors share no base class
         raise InputError(f"{name}: the network refuses it ({one_line(error)[:200]})") from None
-    return np.asarray(output)
+    return [np.asarray(output) for output in outputs]

@@ -75,7 +75,10 @@ def _package(text: str) -> Source:
     if not names:
         return Source(folder, f"package {module}: {below or '.'}")
     about = metadata.metadata(names[0]).json
-    licence = str(about.get("license_expression") or about.get("license") or "")
+    stated = [
+        text.rpartition("::")[2].strip() for text in about.get("classifier", ()) if "License ::" in text
+    ]
+    licence = str(about.get("license_expression") or about.get("license") or ", ".join(stated))
     return Source(folder, f"package {names[0]}=={about['version']}: {below or '.'}", one_line(licence))
 
 

@@ -2,7 +2,7 @@
 
 Baevski et al., "wav2vec 2.0", NeurIPS 2020; Hsu et al., "HuBERT", TASLP 2021; Chen et al., "WavLM", 2022. A
 model is ``config.json``, ``preprocessor_config.json``, the weights, and ``vocab.json`` where it recognizes
-words. The configuration is copied into ``model.json``. Nothing is asked of a hub, and no code of a model runs.
+words. The configuration is copied into ``model.json``. No hub is contacted, and no code of a model runs.
 """
 
 from __future__ import annotations
@@ -202,7 +202,6 @@ def _labels(path: Path, config: Mapping[str, Any]) -> list[str]:
         raise InputError(f"{path}: id2label must name each output, from 0")
     labels = [str(named[str(number)]) for number in range(len(named))]
     if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise InputError(
-            f"{path}: id2label must name at least two different emotions, got {', '.join(labels)}"
-        )
+        got = ", ".join(labels)
+        raise InputError(f"{path}: id2label must name two or more different emotions, got {got}")
     return labels

@@ -109,9 +109,10 @@ STAGES: tuple[StageSpec, ...] = (
         (_PUBLIC,),
         _TRAINED,
         sections=("train_vocoder",),
-        packages=(*_TRAIN, "synthesis"),
+        packages=(*_TRAIN, "synthesis", *_MODELS, "features/speaker/clips.py"),
         torch=True,
         gpu=True,
+        services=("store",),
     ),
     StageSpec(
         "train_synthesis",

@@ -162,8 +162,8 @@ def _recognition(context: StageContext) -> Recognition:
         return Recognition()
     if not params.recognizer:
         raise ParamsError(
-            f"transcribe.recognizer: is empty; transcribe.words: {params.words} needs the folder of an imported"
-            " model of kind recognizer ('voxveil model import')"
+            f"transcribe.recognizer: is empty; transcribe.words: {params.words} needs an imported model of"
+            " kind recognizer ('voxveil model import')"
         )
     model = locate_pretrained(params.recognizer, "recognizer", "transcribe.recognizer")
     if params.words == "whisper" and model.architecture != "faster_whisper":

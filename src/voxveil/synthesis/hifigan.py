@@ -6,6 +6,7 @@ convolution, as in the baselines of VoicePrivacy 2024. The mel spectrum is upsam
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from voxveil.audio.frames import HOP, MEL_BANDS
+from voxveil.runtime.errors import InputError
 from voxveil.synthesis.network import MelNetwork
 from voxveil.synthesis.source import NOISE_SCALE, harmonic_source
 
@@ -102,6 +104,37 @@ class HifiGan(MelNetwork):
             samples += left * (kernel // 2) * (sum(_DILATIONS) + len(_DILATIONS)) + 2 * left
         return -(-(samples + 3) // HOP) + _LEAD
 
+    def initialize(self, weights: Mapping[str, torch.Tensor], where: str) -> list[str]:
+        """Take the weights of a plain HiFi-GAN and return the names of those of this network that it lacks.
+
+        The network then computes what HiFi-GAN does plus what the source adds; the inputs for F0 and voicing
+        start at zero. HiFi-GAN reads the log-mel as it is, so :meth:`normalize_by` must not be called.
+
+        Args:
+            weights: By their names in the checkpoints of HiFi-GAN's authors.
+            where: Their file, for errors.
+
+        Raises:
+            InputError: A weight is absent or of another shape, or one is left over.
+        """
+        state, left = self.state_dict(), dict(weights)
+        lacking = []
+        for name, value in state.items():
+            given = left.pop(_published_name(name, self.size.kernels), None)
+            if given is None and not name.startswith(("source.", "mel_")):
+                raise InputError(f"{where}: has no weight for {name}; not of this generator")
+            if given is None:
+                lacking.append(name)
+                continue
+            if name.startswith("enter.") and given.ndim == 3 and given.shape[1] == MEL_BANDS:
+                given = functional.pad(given, (0, 0, 0, value.shape[1] - MEL_BANDS))
+            if given.shape != value.shape:
+                raise InputError(f"{where}: {name} is {tuple(given.shape)}, must be {tuple(value.shape)}")
+            value.copy_(given)
+        if left:
+            raise InputError(f"{where}: {next(iter(left))} is no weight of this generator")
+        return lacking
+
     def forward(
         self,
         log_mel: torch.Tensor,
@@ -125,3 +158,17 @@ class HifiGan(MelNetwork):
             hidden = torch.stack([block(hidden) for block in blocks.children()]).mean(dim=0)
         audio: torch.Tensor = torch.tanh(self.leave(functional.leaky_relu(hidden, _SLOPE)))[:, 0]
         return audio[:, _OFFSET : _OFFSET + samples].float()
+
+
+def _published_name(name: str, kernels: int) -> str:
+    """Return the name that a weight has in checkpoints of HiFi-GAN's authors."""
+    for ours, theirs in (("original0", "weight_g"), ("original1", "weight_v")):
+        name = name.replace(f"parametrizations.weight.{ours}", theirs)
+    for ours, theirs in (("enter.", "conv_pre."), ("leave.", "conv_post."), ("up.", "ups.")):
+        if name.startswith(ours):
+            return theirs + name.removeprefix(ours)
+    if name.startswith("blocks."):
+        _, step, block, rest = name.split(".", 3)
+        rest = rest.replace("first.", "convs1.").replace("second.", "convs2.")
+        return f"resblocks.{int(step) * kernels + int(block)}.{rest}"
+    return ""

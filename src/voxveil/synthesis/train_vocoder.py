@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ def train_vocoder(
     seed: int,
     *,
     held: Sequence[Utterance] = (),
+    initial: Callable[[AnyVocoder], None] | None = None,
     checkpoints: Path | None = None,
     sink: CurveSink | None = None,
 ) -> tuple[AnyVocoder, list[dict[str, float]]]:
@@ -44,13 +45,17 @@ def train_vocoder(
         params: Kind, sizes and steps.
         seed: The run's seed.
         held: Public utterances of other speakers, for early stopping.
+        initial: Fills the vocoder before training; it then takes the log-mel as it is.
         checkpoints: Where to resume from and save to.
         sink: Called with each point of the curve.
     """
     with seeded(seed, _NAME, "initial"):
         vocoder = build_vocoder(params)
         judges = Discriminators(params.discriminator) if params.kind == "nsf_gan" else None
-    vocoder.normalize_by(*mel_statistics(speech, utterances))
+    if initial is None:
+        vocoder.normalize_by(*mel_statistics(speech, utterances))
+    else:
+        initial(vocoder)
     # One model, so that one checkpoint holds both sides.
     model: nn.Module = vocoder if judges is None else nn.ModuleList([vocoder, judges])
     model.to(device())
