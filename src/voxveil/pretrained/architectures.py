@@ -62,6 +62,12 @@ ARCHITECTURES: dict[str, Architecture] = {
         ("model.bin*", "config.json", "tokenizer.json", "vocabulary.*", "preprocessor_config.json"),
         "Whisper for CTranslate2 (faster-whisper)",
     ),
+    "speechbrain_asr": Architecture(
+        "recognizer",
+        "speechbrain_asr",
+        ("hyperparams.yaml", "*.ckpt"),
+        "recognizer of SpeechBrain (EncoderASR, EncoderDecoderASR)",
+    ),
     "transformers_ctc": Architecture(
         "recognizer",
         "transformers_speech",

@@ -17,7 +17,7 @@ from voxveil.runtime.atomic import whole_directory
 from voxveil.runtime.done import file_sha256
 from voxveil.runtime.errors import InputError
 
-__all__ = ["import_model", "read_tensors", "single_file"]
+__all__ = ["import_model", "read_checkpoint", "read_tensors", "single_file"]
 
 _PART = re.compile(r"(.+)\.part(\d+)\Z")
 
@@ -122,8 +122,8 @@ def single_file(files: Mapping[str, Path]) -> Path:
     return path
 
 
-def read_tensors(path: Path) -> dict[str, Any]:
-    """Return the tensors of a ``.safetensors`` file or of a torch checkpoint without Python objects.
+def read_checkpoint(path: Path) -> Any:
+    """Return the content of a ``.safetensors`` file or of a torch checkpoint without Python objects.
 
     Raises:
         InputError: The file is unreadable, or is a pickle with anything but tensors and plain values.
@@ -137,13 +137,24 @@ def read_tensors(path: Path) -> dict[str, Any]:
     try:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise InputError(
             f"{path}: holds Python objects; only tensors are read, because a pickle can run code"
         ) from None
     except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
         raise InputError(f"{path}: not readable weights ({type(error).__name__})") from None
+
+
+def read_tensors(path: Path) -> dict[str, Any]:
+    """Return the tensors of a ``.safetensors`` file or of a torch checkpoint without Python objects.
+
+    Raises:
+        InputError: The file is unreadable, or holds anything but named tensors.
+    """
+    import torch
+
+    content = read_checkpoint(path)
     # Training programs often store the weights beside other state under one of these names.
     for key in ("state_dict", "model", "generator"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
