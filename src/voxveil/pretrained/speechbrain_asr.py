@@ -46,7 +46,11 @@ _ALLOWED = (
     "speechbrain.utils.parameter_transfer",
     "torch.nn",
 )
-_PLAIN = ("!ref", "!copy", "!tuple", "tag:yaml.org,2002:")
+#: Tags of plain values and of references between them.
+_PLAIN = {
+    *("!ref", "!copy", "!tuple"),
+    *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map")),
+}
 
 
 class SpeechBrainRecognizer:
@@ -180,7 +184,7 @@ def _check_names(text: str, path: Path) -> None:
 
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         tag = getattr(event, "tag", None)
-        if not tag or tag.startswith(_PLAIN):
+        if not tag or tag in _PLAIN:
             continue
         kind, _, name = tag.partition(":")
         if kind not in ("!new", "!name") or not _allowed(name):

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from made_pretrained import small_ecapa
 from voxveil.cli.main import main
-from voxveil.pretrained.architectures import ARCHITECTURES, load
+from voxveil.pretrained.architectures import load
 from voxveil.pretrained.folder import read_model
 from voxveil.pretrained.importing import import_model
 from voxveil.pretrained.sources import find_source
@@ -122,41 +122,6 @@ def test_a_model_at_another_rate_is_refused(tmp_path: Path) -> None:
 def test_a_malformed_or_absent_source_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         find_source(text, ("*.bin",))
-
-
-def test_without_internet_one_line_says_what_to_download(monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    def fail(*args: object, **kwargs: object) -> str:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
-    with pytest.raises(
-        InputError, match=r"no route to host\); download model\.bin of that revision"
-    ) as caught:
-        find_source(f"hub:openai/whisper-base@{'a' * 40}", ("model.bin",))
-    assert "\n" not in str(caught.value)
-
-
-def test_a_hub_model_is_downloaded_at_its_revision_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    import huggingface_hub
-
-    source = small_ecapa(tmp_path / "snapshot")
-    (source / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n# A model\n")
-    asked: dict[str, object] = {}
-
-    def download(name: str, **options: object) -> str:
-        asked.update(options, name=name)
-        return str(source)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    address = f"speechbrain/spkrec-ecapa-voxceleb@{'b' * 40}"
-    model = import_model([f"hub:{address}"], "speechbrain_ecapa", tmp_path / "out")
-    assert (model.licence, model.source) == ("apache-2.0", f"hub {address}")
-    assert asked["revision"] == "b" * 40
-    assert asked["allow_patterns"] == [*ARCHITECTURES["speechbrain_ecapa"].files, "README.md"]
 
 
 def test_the_command_imports_shows_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
