@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from voxveil.pretrained.importing import import_model
@@ -86,3 +87,21 @@ def import_wavlm(folder: Path, family: str = "WavLM") -> Path:
     """Import a small WavLM (or HuBERT) without training into ``folder``."""
     source = small_transformer(folder.with_name(f"{folder.name}-source"), family)
     return import_model([str(source)], "transformers_features", folder, licence="MIT").folder
+
+
+#: Tokens of the recognizer of :func:`small_ctc`.
+LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFG"]
+
+
+def small_ctc(folder: Path) -> Path:
+    """Write a small recognizer without training in the files of a hub model."""
+    source = small_transformer(folder, head="ForCTC", vocab_size=len(LETTERS), pad_token_id=0)
+    vocabulary = {token: number for number, token in enumerate(LETTERS)}
+    (source / "vocab.json").write_text(json.dumps(vocabulary))
+    return source
+
+
+def import_ctc(folder: Path) -> Path:
+    """Import a small recognizer without training into ``folder``."""
+    source = small_ctc(folder.with_name(f"{folder.name}-source"))
+    return import_model([str(source)], "transformers_ctc", folder, licence="MIT").folder

@@ -15,13 +15,14 @@ pytest.importorskip("torch")
 
 from tests.made_phones import run_trained, write_params, write_phone_corpus
 
+from made_pretrained import import_ctc
 from voxveil.audio.files import encode_flac
 from voxveil.corpus.embedded import EmbeddedSource
 from voxveil.corpus.split import Split, SplitWriter, Utterance
 from voxveil.pretrained.folder import read_model
 from voxveil.runtime.atomic import write_json
 from voxveil.runtime.done import finish
-from voxveil.runtime.errors import IncompleteInputError, InputError, VoxveilError
+from voxveil.runtime.errors import IncompleteInputError, InputError, ParamsError, VoxveilError
 from voxveil.stages.run import run_stage
 
 pytestmark = pytest.mark.torch
@@ -213,6 +214,16 @@ def test_whisper_and_naturalness_judge_with_models_named_by_digest(
     rows = found["utterances"].values()
     assert np.mean([row["naturalness"]["distillmos"] for row in rows]) == pytest.approx(mean["value"])
     assert set(found["outliers"]) == {"words", "distillmos"}
+
+
+def test_another_imported_recognizer_judges_words(spoken: Path, tmp_path: Path) -> None:
+    folder = import_ctc(tmp_path / "ctc")
+    options = {"private": spoken / "private", "recognizer": str(folder), "workers": 1, "pitch_utterances": 0}
+    with pytest.raises(ParamsError, match="is a transformers_ctc, must be a faster_whisper"):
+        transcribe(spoken, "speech", tmp_path, words="whisper", **options)
+    found = transcribe(spoken, "speech", tmp_path, words="imported", **options)
+    model = read_model(folder)
+    assert (found["wer"]["model"], found["wer"]["recognizer"]) == (model.facts(), model.name)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,21 @@ from voxveil.kubeflow.steps.registry import (
     step_reads,
     step_values,
 )
+from voxveil.pretrained.architectures import ARCHITECTURES
 from voxveil.runtime.errors import InputError
 from voxveil.stages.declaration import Keyed, MadeFor, Port, Service, StageSpec
 from voxveil.stages.dvc_pipeline import output_path
 from voxveil.stages.registry import STAGES
 
-__all__ = ["outputs_table", "permissions", "policy_values", "readme", "resources_text", "with_block"]
+__all__ = [
+    "architectures_table",
+    "outputs_table",
+    "permissions",
+    "policy_values",
+    "readme",
+    "resources_text",
+    "with_block",
+]
 
 #: Name, what it is, type, secrecy, content.
 _Row = tuple[str, str, str, str, str]
@@ -204,6 +213,15 @@ def outputs_table() -> str:
                 path = output_path(spec, port).replace("${key}", _place_of(spec))
                 rows.append(f"| `{path}` | {port.holds} | {port.secrecy} |")
     return "\n".join(rows)
+
+
+def architectures_table() -> str:
+    """Return the rows of the models that can be imported."""
+    rows = []
+    for name, entry in ARCHITECTURES.items():
+        files = ", ".join(f"`{file}`" for file in entry.files)
+        rows.append(f"| `{name}` | {entry.kind.replace('_', ' ')} | {entry.help} | {files} |")
+    return "\n".join(["| architecture | kind | what | files read |", "|---|---|---|---|", *rows])
 
 
 def permissions() -> str:

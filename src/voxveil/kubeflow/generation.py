@@ -6,7 +6,8 @@
 - ``components/NAME/component.py`` of every stage and step;
 - the generated parts of ``README.md`` and ``resources.yaml`` of every component, whose other parts stay;
 - the lists of stages in the network policies, and the table of permissions in ``infra/README.md``;
-- the table of outputs in ``docs/guide.md``, and the tables of ``docs/costs.md`` from ``docs/costs.yaml``.
+- the tables of outputs and of architectures in ``docs/guide.md``, and those of ``docs/costs.md`` from
+  ``docs/costs.yaml``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from voxveil.kubeflow.costs import costs_tables
 from voxveil.kubeflow.documents import (
+    architectures_table,
     outputs_table,
     permissions,
     policy_values,
@@ -99,7 +101,8 @@ def generated_files(root: Path) -> Mapping[Path, str]:
     for service in ("mlflow", "https"):
         files[network] = with_block(files[network], service, policy_values(service))
     files[explained] = with_block(_text(explained), "permissions", permissions())
-    files[guide] = with_block(_text(guide), "outputs", outputs_table())
+    text = with_block(_text(guide), "outputs", outputs_table())
+    files[guide] = with_block(text, "architectures", architectures_table())
     files[costs] = _text(costs)
     for name, table in costs_tables(_text(root / "docs/costs.yaml")).items():
         files[costs] = with_block(files[costs], name, table)

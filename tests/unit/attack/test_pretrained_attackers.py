@@ -15,6 +15,7 @@ from voxveil.attack.attackers.interface import TrainingSetup, embed_utterances, 
 from voxveil.attack.attackers.registry import load_attacker, train_attacker
 from voxveil.config.networks import TrainAttackerParams
 from voxveil.corpus.split import Split
+from voxveil.pretrained.folder import read_model
 from voxveil.runtime.errors import IncompleteInputError, InputError, ParamsError
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -42,6 +43,7 @@ def test_a_saved_attacker_needs_no_file_elsewhere(
     attacker.save(tmp_path)
     again = load_attacker(tmp_path)
     assert (again.name, again.training, list(again.speakers)) == (kind, "anonymized", list(public.speakers))
+    assert again.pretrained == read_model(Path(params.pretrained)).facts()
     clip = voice(9, 0, 12_000)
     np.testing.assert_array_equal(attacker.embed(clip, "clip"), again.embed(clip, "clip"))
     assert params.pretrained not in (tmp_path / "model.json").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,15 @@ from voxveil.attack.attackers.interface import Conditions
 from voxveil.attack.backends import Cosine
 from voxveil.attack.fusion import fit_fusion
 from voxveil.attack.rank import draw_rank_protocol
-from voxveil.attack.scenarios import Plan, Scenario, Scored, check_attackers, run_scenarios, write_attack
+from voxveil.attack.scenarios import (
+    Plan,
+    Scenario,
+    Scored,
+    check_attackers,
+    read_attack,
+    run_scenarios,
+    write_attack,
+)
 from voxveil.corpus.trials import Trial, TrialLists
 from voxveil.metrics.attacked import add_convergence_warnings, evaluate_attack, independent_disclosure
 from voxveil.metrics.suite import SuiteOptions
@@ -220,3 +229,14 @@ def test_attackers_that_know_the_tested_are_refused() -> None:
         check_attackers({"planted": [attacker]}, "anonymized", SPEAKERS, "here")
     with pytest.raises(InputError, match="here: was trained on anonymized speech, must be original"):
         check_attackers({"planted": [Planted("planted", 1.0)]}, "original", SPEAKERS, "here")
+
+
+def test_a_result_names_the_imported_network_of_its_attacker(tmp_path: Path) -> None:
+    attackers, read = resynthesized_enrolment()
+    (scored,) = run_scenarios([scenario("semi_informed", attackers, read, plan=plan(pooled=True))], quiet)
+    assert "pretrained" not in evaluated(tmp_path, scored)
+    facts = {"architecture": "campplus", "digest": "ab" * 32, "licence": "MIT", "source": "a folder"}
+    named = replace(scored, conditions=replace(scored.conditions, pretrained=facts))
+    assert evaluated(tmp_path, named)["pretrained"] == facts
+    folder = tmp_path / named.conditions.attacker / named.conditions.scenario
+    assert read_attack(folder).conditions == named.conditions

@@ -15,6 +15,7 @@ from made_voices import voice, write_voices
 from voxveil.attack.attackers.interface import TrainingSetup
 from voxveil.attack.attackers.registry import load_attacker, train_attacker
 from voxveil.config.networks import TrainAttackerParams
+from voxveil.pretrained.folder import read_model
 from voxveil.runtime.errors import InputError, ParamsError, VoxveilError
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -36,7 +37,7 @@ def test_attackers_on_its_features_train_save_and_load(kind: str, folder: Path, 
     attacker.save(tmp_path / "model")
     assert str(folder) not in (tmp_path / "model/model.json").read_text()
     again = load_attacker(tmp_path / "model")
-    assert again.name == kind
+    assert (again.name, again.pretrained) == (kind, read_model(folder).facts())
     clip = voice(9, 0, 12_000)
     assert np.array_equal(attacker.embed(clip, "clip"), again.embed(clip, "clip"))
     (tmp_path / "model/pretrained").rename(tmp_path / "gone")

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from made_pretrained import small_transformer
+from made_pretrained import LETTERS, small_ctc, small_transformer
 from made_voices import voice
 from voxveil.pretrained.architectures import load
 from voxveil.pretrained.folder import PretrainedModel
@@ -22,7 +22,6 @@ from voxveil.runtime.errors import InputError
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 CLIP = voice(1, 0, 16_000)
-LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFG"]
 
 
 def imported(source: Path, architecture: str) -> PretrainedModel:
@@ -39,13 +38,6 @@ def reference(source: Path, head: str, **options: object):
         return network(values.input_values, **options)
 
 
-def recognizer(folder: Path) -> Path:
-    source = small_transformer(folder / "source", head="ForCTC", vocab_size=len(LETTERS), pad_token_id=0)
-    vocabulary = {token: number for number, token in enumerate(LETTERS)}
-    (source / "vocab.json").write_text(json.dumps(vocabulary))
-    return source
-
-
 @pytest.mark.parametrize("family", ["WavLM", "Hubert", "Wav2Vec2"])
 def test_features_are_the_mean_over_layers_every_20_ms(family: str, tmp_path: Path) -> None:
     source = small_transformer(tmp_path / "source", family)
@@ -58,7 +50,7 @@ def test_features_are_the_mean_over_layers_every_20_ms(family: str, tmp_path: Pa
 
 
 def test_words_are_those_that_transformers_decodes(tmp_path: Path) -> None:
-    source = recognizer(tmp_path)
+    source = small_ctc(tmp_path / "source")
     found = load(imported(source, "transformers_ctc")).recognize(CLIP, "clip")
     best = reference(source, "Wav2Vec2ForCTC").logits.argmax(dim=-1)[0]
     tokenizer = transformers.Wav2Vec2CTCTokenizer(str(source / "vocab.json"))
@@ -66,7 +58,7 @@ def test_words_are_those_that_transformers_decodes(tmp_path: Path) -> None:
 
 
 def test_equal_tokens_are_one_and_a_blank_parts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = load(imported(recognizer(tmp_path), "transformers_ctc"))
+    network = load(imported(small_ctc(tmp_path / "source"), "transformers_ctc"))
     a, blank, gap, unknown = (LETTERS.index(token) for token in ("A", "<pad>", "|", "<unk>"))
     path = torch.tensor([a, a, blank, a, gap, gap, unknown, blank, a])
     logits = torch.nn.functional.one_hot(path, len(LETTERS)).float()[None]
@@ -88,7 +80,7 @@ def test_an_emotion_has_the_labels_of_the_configuration(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_head_are_left_out_of_features_and_missing_ones_are_refused(tmp_path: Path) -> None:
-    source = recognizer(tmp_path)
+    source = small_ctc(tmp_path / "source")
     network = load(imported(source, "transformers_features"))
     assert network.frames(CLIP, "clip").shape == (49, 16)
     config = json.loads((source / "config.json").read_text())
@@ -136,7 +128,7 @@ def test_an_older_checkpoint_of_torch_is_read_without_pickled_objects(tmp_path: 
     ],
 )
 def test_what_does_not_fit_is_one_line(file: str, change: dict | None, message: str, tmp_path: Path) -> None:
-    source = recognizer(tmp_path)
+    source = small_ctc(tmp_path / "source")
     if change is None:
         (source / file).unlink()
     else:

@@ -95,6 +95,21 @@ def system(found: dict[str, dict], name: str) -> dict:
     return run
 
 
+def test_a_run_names_licence_source_and_digest_of_imported_models(outputs: Path) -> None:
+    folder = outputs / "outputs/evaluate/anon_dp"
+    summary = read_json(folder / "summary.json")
+    judge = {"architecture": "distillmos", "digest": "12" * 32, "licence": "MIT", "source": "package x==1"}
+    network = {"architecture": "campplus", "digest": "ab" * 32, "licence": "Apache-2.0", "source": "hub a/b"}
+    summary["utility"]["naturalness"] = {"distillmos": {"value": 3.0, "model": judge}}
+    summary["attacks"][0]["pretrained"] = network
+    tags = system_plan(folder, summary, "key", "results").tags
+    for model in (judge, network):
+        where = f"voxveil.pretrained.{model['architecture']}.{model['digest'][:12]}"
+        assert {name: tags[f"{where}.{name}"] for name in ("digest", "licence", "source")} == {
+            name: model[name] for name in ("digest", "licence", "source")
+        }
+
+
 def test_one_parent_and_a_child_per_system(outputs: Path, store: Store) -> None:
     parent = send(outputs, store)
     found = everything(store)
