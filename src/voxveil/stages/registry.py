@@ -270,7 +270,8 @@ STAGES: tuple[StageSpec, ...] = (
         torch=True,
         gpu=True,
         cacheable=False,
-        services=("mlflow", "store"),
+        # No MLflow: it holds private speech.
+        services=("store",),
     ),
     StageSpec(
         "evaluate",

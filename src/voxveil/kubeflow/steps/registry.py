@@ -128,7 +128,7 @@ STEPS: tuple[StageSpec, ...] = (
         torch=True,
         gpu=True,
         cacheable=False,
-        services=("mlflow", "store"),
+        services=("store",),
     ),
     StageSpec(
         "evaluate_attacks",
