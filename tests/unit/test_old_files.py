@@ -162,6 +162,7 @@ def test_old_parameters_load_with_their_edit(
 #: Knobs that no old file has, with their defaults.
 ADDED = {
     "train_attacker": {"pretrained": "", "finetune_steps": 200, "finetune_learning_rate": 1e-4},
+    "train_vocoder": {"pretrained": ""},
     "transcribe": {"recognizer": "", "language": "en", "naturalness": ""},
 }
 

@@ -32,6 +32,7 @@ LEFT_OUT = {
     "train_content.gpus",
     "train_content.targets",
     "train_vocoder.gpus",
+    "train_vocoder.pretrained",
     "transcribe.naturalness",
     "transcribe.recognizer",
 }
