@@ -150,7 +150,7 @@ def flat_metrics(full: Mapping[str, Any], attacker: str, scenario: str) -> dict[
 
 
 def undefined_text(note: str) -> str:
-    """Return what a table shows for a metric without a value.
+    """Return the table cell of a metric that has no value: its kind of reason in a few words.
 
     Args:
         note: The metric's ``note``, which gives the reason.

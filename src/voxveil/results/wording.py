@@ -58,7 +58,7 @@ _VACUOUS = (
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number with ``digits`` significant digits, never in scientific notation below a million."""
     if value is None:
-        return undefined_text("")
+        return "undefined"
     if value == 0:
         return "0"
     magnitude = math.floor(math.log10(abs(value)))

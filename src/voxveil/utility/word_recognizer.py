@@ -61,7 +61,7 @@ class Recognition:
 
     @property
     def kind(self) -> str:
-        """Short name, as in ``transcribe.words`` and in names of metrics."""
+        """Name of the recognizer in ``transcribe.words`` and in MLflow metrics: pocketsphinx or whisper."""
         return "pocketsphinx" if self.model is None else "whisper"
 
     @property
